@@ -17,6 +17,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import LineScore, line_batches
 from fairseq_llrnn.features.dictionary import EOS, PAD, SPECIALS, UNK
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
+from fairseq_llrnn.output.normalisers import check_scores
 from fairseq_llrnn.prior.prior import Prior
 
 SENTENCES = 64  # maximum of a batch
@@ -88,6 +89,7 @@ class LineScorer:
         previous = target.roll(1, 1)
         previous[:, 0] = self.eos
         total, with_unknown = self.log_probs(previous, target)
+        check_scores(total[target.ne(self.pad)], "the model", may_be_empty=True)
         # an impossible word has log p = −inf in both, and no spelling
         spelt = torch.where(with_unknown.isfinite(), total - with_unknown, 0.0)
         scored = []

@@ -3,7 +3,7 @@
 processor.py has a logits processor. It takes any background, on any softmax model, without training.
 constructors.py makes them for any tokenizer.
 constraints.py turns regular expressions (regular_expressions.py) and grammars into automata over bytes.
-parsers.py and schemas.py read Lark grammars and JSON schemas by llguidance.
+parsers.py and schemas.py read Lark grammars and JSON schemas by llguidance. schema_parts.py finds parts of schemas.
 witnesses.py and schema_lengths.py find how their texts end within a number of tokens.
 free_text.py has constraints in free text, tools.py calls of tools, batch_rows.py a constraint for each row of a batch.
 parsed_texts.py returns the objects that texts stand for.

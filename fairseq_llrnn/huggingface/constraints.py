@@ -221,16 +221,12 @@ def term_automaton(forms: Sequence[str], meter: Meter) -> ByteAutomaton:
     inside = Words(tuple(byte for byte in range(BYTES) if byte >= 0x80 or chr(byte).isalnum()))
     outside = Words(tuple(sorted({*range(BYTES)} - {*inside.symbols})))
     anything = Repeat(ANY_BYTE, 0, None, "any bytes")
-    apart_before, apart_after = (
-        Choice((EMPTY, Concatenation((anything, outside)))),
-        Choice((EMPTY, Concatenation((outside, anything)))),
-    )
+    apart_before = Choice((EMPTY, Concatenation((anything, outside))))
+    apart_after = Choice((EMPTY, Concatenation((outside, anything))))
     ways = []
     for form in forms:
-        before, after = (
-            apart if _is_spaced(char) else anything
-            for apart, char in ((apart_before, form[0]), (apart_after, form[-1]))
-        )
+        before = apart_before if _is_spaced(form[0]) else anything
+        after = apart_after if _is_spaced(form[-1]) else anything
         ways.append(Concatenation((before, literal(form.encode()), after)))
     return byte_automaton(Choice(tuple(ways)), meter)
 

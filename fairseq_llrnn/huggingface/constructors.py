@@ -24,7 +24,7 @@ from fairseq_llrnn.huggingface.constraints import (
     term_automaton,
     words_automaton,
 )
-from fairseq_llrnn.huggingface.free_text import Tag, tag_of
+from fairseq_llrnn.huggingface.free_text import Tag
 from fairseq_llrnn.huggingface.lifting import (
     USUAL_LIMITS,
     ByteAutomaton,
@@ -287,7 +287,7 @@ def _texts(
 ) -> tuple[TokenTexts, Tag | None]:
     """Return the texts of tokens where the constraint begins, and the tag of `after`."""
     try:
-        texts, tag = token_texts(tokenizer), tag_of(after)
+        texts, tag = token_texts(tokenizer), after if after is None or isinstance(after, Tag) else Tag(after)
     except DataError as error:
         raise DataError(f"{name}: {error}") from None
     if tag is None:

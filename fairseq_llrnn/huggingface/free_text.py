@@ -63,11 +63,6 @@ class Tag:
             raise DataError("Tag: within: expected a tag that is not optional; leave one of both out")
 
 
-def tag_of(after: str | Tag | None) -> Tag | None:
-    """Return the tag of an argument `after`."""
-    return after if after is None or isinstance(after, Tag) else Tag(after)
-
-
 def byte_steps(string: bytes) -> np.ndarray:
     """The number of bytes of the string that a text ends in, after each byte, (m + 2, 256).
 

@@ -131,10 +131,7 @@ class ByteAutomaton:
         """The strings of both, with the product of their weights."""
         first, second = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         width = np.int64(len(other.nexts))
-        keys, numbers = (
-            np.zeros(1, dtype=np.int64),
-            np.zeros(1, dtype=np.int64),
-        )  # known pairs, sorted, and their states
+        keys, numbers = np.zeros((2, 1), dtype=np.int64)  # known pairs, sorted, and their states
         rows: list[np.ndarray] = []
         while len(first):
             after, beside = self.nexts[first], other.nexts[second]  # shape: (n, 256)
@@ -484,27 +481,14 @@ def lift(automaton: ByteAutomaton, texts: TokenTexts, meter: Meter) -> Automaton
     step = max(1, CHUNK // max(1, len(later.bytes)))
     for low in range(0, states, step):
         _follow(automaton, later, np.arange(low, min(low + step, states)), meter, arcs)
-    origins = [np.zeros_like(part) if at < begun else part + 1 for at, part in enumerate(arcs.states)]
-    ends = np.flatnonzero(np.isfinite(automaton.finals))
-    if np.isfinite(automaton.finals[0]):
-        origins.append(np.zeros(1, dtype=np.int64))
-        arcs.weights.append(automaton.finals[:1])
-        arcs.tokens.append(np.array([END - FIRST]))
-        arcs.nexts.append(np.array([-1]))
+    starts = [np.zeros_like(part) if at < begun else part + 1 for at, part in enumerate(arcs.states)]
+    finals = np.flatnonzero(np.isfinite(automaton.finals))
+    ending = np.append(finals[finals == 0], finals)  # the first state of all is also that of the start
+    ends = np.append(finals[finals == 0], finals + 1)
+    origins, weights = np.concatenate([*starts, ends]), np.concatenate([*arcs.weights, automaton.finals[ending]])
     tokens = np.concatenate([*arcs.tokens, np.full(len(ends), END - FIRST)]) + FIRST
     nexts = np.concatenate([*arcs.nexts, np.full(len(ends), -1)]) + 1  # </s> leads to the start, by convention
-    return _trimmed(
-        Automaton.from_arcs(
-            FIRST + texts.size,
-            states + 1,
-            0,
-            np.concatenate([*origins, ends + 1]),
-            tokens,
-            nexts,
-            np.concatenate([*arcs.weights, automaton.finals[ends]]),
-        ),
-        meter,
-    )
+    return _trimmed(Automaton.from_arcs(FIRST + texts.size, states + 1, 0, origins, tokens, nexts, weights), meter)
 
 
 def lift_canonical(automaton: ByteAutomaton, texts: TokenTexts, meter: Meter) -> Automaton:

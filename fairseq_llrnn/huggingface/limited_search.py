@@ -7,13 +7,13 @@ the length of the prompt.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.huggingface.token_weights import TokenWeights
 
@@ -28,7 +28,7 @@ class LimitedSearch:
     finds_unread: bool
     states: Any  # prefix_states.py
     texts: Any
-    of_rows: Any
+    other_ends: Tensor | None
     parse: Any
     _from_weights: Any
 
@@ -59,8 +59,6 @@ class LimitedSearch:
             next((each[name] for each in settings if each.get(name) is not None), None)
             for name in ("max_new_tokens", "max_length", "eos_token_id")
         )
-        all_ends = torch.as_tensor(self.eos if ends is None else ends).flatten().tolist()
-        others = [end for end in all_ends if end != self.eos]
         if new is None and (length is None or options.get("inputs_embeds") is not None):
             raise OptionError(
                 "generate: expected max_new_tokens, within which each text has to end, found no limit; give it"
@@ -72,9 +70,9 @@ class LimitedSearch:
             nonlocal prompt
             if not search:
                 prompt = input_ids.size(1)
-                most = prompt + new if new is not None else length or 0
-                search.append(self if is_step(prompt, most) else self.limited(prompt, most))
-            log_p: Tensor = search[0](input_ids, self._without(others, scores))
+                most = prompt + new if new is not None else length
+                search.append(self.for_search(ends, prompt, None if most == prompt + 1 else most))
+            log_p: Tensor = search[0](input_ids, scores)
             return log_p
 
         found = model.generate(*inputs, logits_processor=[*(logits_processor or ()), step], **options)
@@ -83,38 +81,31 @@ class LimitedSearch:
         sequences = found if isinstance(found, Tensor) else found.sequences
         return self.parse(sequences[:, prompt:])
 
-    def _without(self, ends: list[int], scores: Tensor) -> Tensor:
-        """Return scores (N, K) in which other ends of the model are forbidden, but for free rows."""
-        if not ends:
-            return scores
-        masked = scores.index_fill(1, torch.tensor(ends, device=scores.device), NEGATIVE_INFINITY)
-        if self.of_rows is None:
-            return masked
-        is_free = torch.tensor([each is None for each in self.of_rows], device=scores.device)
-        return scores.where(is_free.repeat_interleave(len(scores) // len(is_free)).unsqueeze(1), masked)
-
-    def limited(self, prompt: int, max_length: int) -> Self:
-        """Return a processor for one search, whose texts end within its limit, and within `longest`.
+    def for_search(self, ends: Any, prompt: int = 0, max_length: int | None = None) -> Self:
+        """Return a processor for one search: its texts end within the limit, and with the tokenizer's end alone.
 
         Args:
+            ends: the tokens that end a text of the model: a number, several, or None. Those other than the tokenizer's
+                are forbidden, but for free rows.
             prompt: how many tokens the search begins with.
-            max_length: the most tokens, the prompt included.
+            max_length: the most tokens, the prompt included. None: the search is a step of a longer text.
 
         Raises:
             DataError: no text is short enough.
         """
-        unread = None if self.finds_unread else self.states.unread
-        left = max_length - (prompt if unread is None else unread)
-        longest = left if self.longest is None else min(left, self.longest)
-        advice = "give more, or `longest` to the processor if several calls write one text"
-        weights = weights_within(self.weights, longest, self.sentences, "generate: expected max_new_tokens", advice)
-        limited: Self = self._from_weights(weights, self.eos, unread, longest, self.sentences, self.texts)
-        return limited
-
-
-def is_step(prompt: int, max_length: int) -> bool:
-    """Return whether a search of one token is a step of a longer text. Its own texts would be empty."""
-    return max_length - prompt == 1
+        if max_length is None:
+            search = copy.copy(self)
+        else:
+            unread = None if self.finds_unread else self.states.unread
+            left = max_length - (prompt if unread is None else unread)
+            longest = left if self.longest is None else min(left, self.longest)
+            advice = "give more, or `longest` to the processor if several calls write one text"
+            weights = weights_within(self.weights, longest, self.sentences, "generate: expected max_new_tokens", advice)
+            search = self._from_weights(weights, self.eos, unread, longest, self.sentences, self.texts)
+        others = torch.as_tensor([] if ends is None else ends, dtype=torch.long).flatten().cpu()
+        if len(others := others[(others != self.eos) & (others < self.weights.num_tokens)]):
+            search.other_ends = torch.zeros(self.weights.num_tokens, dtype=torch.bool).index_fill(0, others, True)
+        return search
 
 
 def weights_within(

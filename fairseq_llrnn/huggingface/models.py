@@ -32,7 +32,6 @@ from fairseq_llrnn.features.dictionary import PAD, plain
 from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
-from fairseq_llrnn.huggingface.limited_search import is_step
 from fairseq_llrnn.huggingface.normalisation import mask_after_eos
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
 from fairseq_llrnn.huggingface.processor import BackgroundProcessor
@@ -298,12 +297,13 @@ class LogLinearModel(TransformersModel, GenerationMixin):
 
         A constraint without `longest` ends its texts within the limit of the search, if it is no step of a longer text.
         """
-        most, prompt = kwargs["generation_config"].max_length, kwargs["input_ids_seq_length"]
-        if not is_step(prompt, most):
-            kwargs["logits_processor"] = [
-                each.limited(prompt, most) if isinstance(each, BackgroundProcessor) and each.longest is None else each
-                for each in kwargs["logits_processor"] or []
-            ]
+        config, prompt = kwargs["generation_config"], kwargs["input_ids_seq_length"]
+        most = None if config.max_length == prompt + 1 else config.max_length
+        kwargs["logits_processor"] = [
+            each.for_search(config.eos_token_id, prompt, most if each.longest is None else None)
+            if isinstance(each, BackgroundProcessor) else each
+            for each in kwargs["logits_processor"] or []
+        ]  # fmt: skip
         processors: LogitsProcessorList = super()._get_logits_processor(*args, **kwargs)
         processors.insert(0, kwargs["model_kwargs"]["search"].mask)
         return processors
@@ -371,6 +371,8 @@ class Search:
         self.model, self.head, self.config, self.sentence, self.to_read = model, model.head, config, sentence, to_read
         self.states = PrefixStates(lambda n: start(), self._advance, State.select, unread=0)
         self.end = model.token_of(model.head.eos)
+        ends = torch.as_tensor(self.end if config.eos_token_id is None else config.eos_token_id, device=model.device)
+        self.other_ends = ends[ends.ne(self.end) & model.head.background.needs_length_limit]  # end no complete text
         self.pad = self.end if (pad := config.pad_token_id) is None else int(pad)
         self.prompt: int | None = None  # how many tokens are there before the first step
         self.now: State  # of the step under way
@@ -393,6 +395,8 @@ class Search:
         if view.remaining is not None:
             shares = to_word_values(view.log_shares, view.columns, self.head.prior)
             scores = scores.masked_fill(self.model.to_tokens(shares).isneginf(), NEGATIVE_INFINITY)
+        if len(self.other_ends):
+            scores = scores.index_fill(1, self.other_ends, NEGATIVE_INFINITY)
         return mask_after_eos(scores, (written[:, self.prompt :] == self.end).any(1), self.end, self.pad)
 
     def _check_length(self, written: Tensor) -> None:

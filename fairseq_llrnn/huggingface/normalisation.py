@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.huggingface.token_weights import FREE, Row
+from fairseq_llrnn.output.normalisers import check_scores
 
 DEAD_END = -1e9  # log p of the end of an incomplete text, finite since sampling needs a token
 
@@ -21,11 +22,13 @@ DEAD_END = -1e9  # log p of the end of an incomplete text, finite since sampling
 def mask_after_eos(log_p: Tensor, ended: Tensor, eos: int, pad: int) -> Tensor:
     """Return log p (N, K) in which `pad` alone follows texts that have ended, (N,) bool, with log p 0.
 
-    In other rows without a possible token, which are −inf or NaN, the log p of `eos` is DEAD_END. A beam search keeps
-    such a hypothesis if a grammar has fewer texts than there are beams.
+    In other rows without a possible token, the log p of `eos` is DEAD_END. A beam search keeps such a hypothesis if a
+    grammar has fewer texts than there are beams. Raises DataError for NaN.
     """
-    rows = (ended | ~(log_p.amax(1) > NEGATIVE_INFINITY)).nonzero().flatten().tolist()
+    largest = log_p.amax(1)
+    rows = (ended | ~(largest > NEGATIVE_INFINITY)).nonzero().flatten().tolist()
     if rows:
+        check_scores(largest.masked_fill(ended, 0.0), "generate", may_be_empty=True)
         log_p = log_p.clone()
         end_rows_(log_p, rows, ended[rows], eos, pad)
     return log_p
@@ -59,11 +62,11 @@ def rows_in_time(
 
 
 def _log_sum_exp(values: np.ndarray) -> float:
-    """Of (M,) values. −inf for none."""
-    if len(values) < 50:
-        return np.logaddexp.reduce(values, initial=NEGATIVE_INFINITY)
-    largest = values.max()
-    return largest + np.log(np.exp(values - largest).sum()) if largest > NEGATIVE_INFINITY else largest
+    """Of (M,) values. −inf for none. NaN and ∞ without a warning of numpy."""
+    if len(values) < 50 and math.isfinite(values.dot(values)):
+        return float(np.logaddexp.reduce(values, initial=NEGATIVE_INFINITY))
+    largest = float(values.max())
+    return largest + math.log(np.exp(values - largest).sum()) if math.isfinite(largest) else largest
 
 
 def normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int) -> tuple[Tensor, list[int]]:
@@ -78,28 +81,26 @@ def normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int) -> tuple[Te
     in_numpy &= not scores.requires_grad
     given, out = (scores.numpy(), log_p.numpy()) if in_numpy else (None, None)
     for number, row in enumerate(rows):
-        if row is FREE:
-            log_p[number] = scores[number].log_softmax(0)
-            continue
         if given is not None and out is not None and row.tokens is not None:  # quicker than torch by half
             tokens = row.tokens.numpy()
             few = given[number].take(tokens)
             if row.log_weights is not None:
                 few += row.log_weights.numpy()
             total = _log_sum_exp(few)
-            if total > NEGATIVE_INFINITY:
+            if math.isfinite(total):
                 out[number][tokens] = few - total
             else:
                 dead.append(number)
             continue
-        values = scores[number, :num_tokens] if row.tokens is None else scores[number].index_select(0, row.tokens)
+        size = scores.size(1) if row is FREE else num_tokens
+        values = scores[number, :size] if row.tokens is None else scores[number].index_select(0, row.tokens)
         if row.log_weights is not None:
             values = values + row.log_weights
         values = values.log_softmax(0)
         if len(values) == 0 or math.isnan(values[0].item()):
             dead.append(number)
         elif row.tokens is None:
-            log_p[number, :num_tokens] = values
+            log_p[number, :size] = values
         else:
             log_p[number].index_copy_(0, row.tokens, values)
     return log_p, dead

@@ -14,11 +14,6 @@ from fairseq_llrnn.huggingface.lifting import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import TokenWeights
 
 
-def is_matrix(tokens: object) -> bool:
-    """Return whether these are whole numbers, (N, T)."""
-    return isinstance(tokens, Tensor) and tokens.dim() == 2 and not tokens.is_floating_point()
-
-
 class ParsesTexts:
     """Reading of texts as a method of a BackgroundProcessor (a mixin)."""
 
@@ -43,8 +38,9 @@ class ParsesTexts:
             DataError: a text is not complete, or its class does not accept it. Or the tokens have another shape.
         """
         parsers: list[Any] = [self] if self.of_rows is None else [*self.of_rows]
-        if not is_matrix(tokens) or len(tokens) % len(parsers):
-            found = tuple(tokens.shape) if isinstance(tokens, Tensor) else type(tokens).__name__
+        is_tensor = isinstance(tokens, Tensor)
+        if not is_tensor or tokens.dim() != 2 or tokens.is_floating_point() or len(tokens) % len(parsers):
+            found = tuple(tokens.shape) if is_tensor else type(tokens).__name__
             raise DataError(
                 f"parse: expected whole numbers of shape (N, T), N a multiple of {len(parsers)}, found {found}; give "
                 "found[:, prompt:] of found = generate(…)"

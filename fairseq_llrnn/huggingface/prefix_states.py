@@ -36,6 +36,7 @@ class PrefixStates(Generic[States]):
         self.start, self.advance, self.select, self.unread = start, advance, select, unread
         self._last: tuple[list[bytes], States] | None = None
         self.parents: list[int] | None = None  # of the last prefixes, in the step before
+        self.log_p: Tensor | None = None  # of the last step, kept for its caller
         self.full_reads = 0  # how many steps read their prefixes from the beginning
 
     def states_after(

@@ -50,6 +50,7 @@ from fairseq_llrnn.huggingface.normalisation import end_rows_, normalised, rows_
 from fairseq_llrnn.huggingface.parsed_texts import ParsesTexts
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
 from fairseq_llrnn.huggingface.token_weights import (
+    FREE,
     BackgroundWeights,
     MixtureWeights,
     ProductWeights,
@@ -58,6 +59,7 @@ from fairseq_llrnn.huggingface.token_weights import (
     TokenWeights,
 )
 from fairseq_llrnn.huggingface.token_words import check_terms
+from fairseq_llrnn.output.normalisers import check_scores
 from fairseq_llrnn.prior.prior import Prior
 
 try:
@@ -78,6 +80,7 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
     weights: TokenWeights
     eos: int
     texts: TokenTexts | None = None  # of the tokenizer, if there is one
+    other_ends: Tensor | None = None  # (K,) bool, tokens that end texts of a model, and none of the constraint
 
     def __init__(
         self, prior: Prior, words: Tensor, *, unread: int | None = None, longest: int | None = None,
@@ -121,7 +124,6 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
             weights = weights_within(weights, longest, sentences)
         self.weights, self.eos, self.longest, self.sentences = weights, eos, longest, sentences
         self.finds_unread = unread is None
-        self._last_log_p: Tensor | None = None
         self.states: PrefixStates[Any] = PrefixStates(
             weights.start,
             lambda states, tokens: weights.advance(states, np.minimum(tokens.cpu().numpy(), weights.num_tokens)),
@@ -140,11 +142,6 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
         processor._set(weights, eos, unread, longest, sentences)
         processor.texts, processor.read = texts, read
         return processor
-
-    @property
-    def skips_tokens(self) -> bool:
-        """Whether `unread` leaves tokens out."""
-        return not self.finds_unread and self.states.unread > 0
 
     # ---- several ----------------------------------------------------------------------------------------------------
 
@@ -268,13 +265,19 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
             left = self.longest - (input_ids.size(1) - self.states.unread)
             reached = self.weights.in_reach(states, left)
             rows = rows_in_time(rows, reached, left, self.eos, self.weights.num_tokens, scores)
+        if self.other_ends is not None:
+            lost = self.other_ends.to(scores.device)
+            rows = [row if row is FREE else row.without(lost, scores) for row in rows]
         log_p, dead = normalised(rows, scores, self.weights.num_tokens)
         if dead:
+            ended = (input_ids[dead, self.states.unread :] == self.eos).any(1)
+            if live := [row for row, is_ended in zip(dead, ended.tolist(), strict=True) if not is_ended]:
+                check_scores(scores[live].amax(1), "BackgroundProcessor")
             if self._is_new_prompt(input_ids, sentence, dead):
                 self.states.forget()
                 return self(input_ids, scores)
-            end_rows_(log_p, dead, (input_ids[dead, self.states.unread :] == self.eos).any(1), self.eos, self.eos)
-        self._last_log_p = log_p.detach()
+            end_rows_(log_p, dead, ended, self.eos, self.eos)
+        self.states.log_p = log_p.detach()
         return log_p
 
     def _is_new_prompt(self, written: Tensor, sentence: Tensor | None, dead: list[int]) -> bool:
@@ -288,7 +291,7 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
         Raises:
             DataError: they are prompts only in part, or `unread` says that they are none.
         """
-        parents, last, unread = self.states.parents, self._last_log_p, self.states.unread
+        parents, last, unread = self.states.parents, self.states.log_p, self.states.unread
         if parents is None or last is None or not self.states.are_alike(written, sentence):
             return False
         ended = (written[:, unread:-1] == self.eos).any(1).tolist()

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from fairseq_llrnn.huggingface.schema_parts import part_at, parts_of
 
 NUMBER, SCALAR, FORMAT = 32, 8, 80  # bytes of a number, of null or an empty value, and of a text with a format
 LARGEST = 100_000
@@ -27,33 +28,22 @@ class Steps:
     patterns: tuple[str, ...] = ()  # of strings, in Rust's syntax
 
 
-def steps_of(schema: Any, referred: Callable[[str], Any]) -> Steps:
-    """Return the steps of a schema.
-
-    Args:
-        schema: that llguidance reads. referred: the part of a reference, None if it is unknown.
-    """
-    sizes = _Sizes(referred)
-    largest = sizes.largest(schema)
+def steps_of(schema: Any) -> Steps:
+    """Return the steps of a schema that llguidance reads."""
+    sizes = _Sizes(schema)
+    largest = sizes.largest()
     parts = [part for part in sizes.parts if {"pattern", "format", "patternProperties"} & {*part}]
     patterns = dict.fromkeys(part["pattern"] for part in parts if isinstance(part.get("pattern"), str))
     return Steps(largest, None if parts else frozenset(sizes.keys()), tuple(patterns))
 
 
 class _Sizes:
-    def __init__(self, referred: Callable[[str], Any]) -> None:
-        self.referred = referred
-        self.known: dict[int, float] = {}  # the size of each part
-        self.parts: list[Any] = []  # keeps them alive
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+        self.parts = [part for part, _ in parts_of(schema)]
+        self.known = {id(part): math.inf for part in self.parts}  # the size of each part
 
-    def largest(self, schema: Any) -> float:
-        waiting = [schema]
-        while waiting:
-            part = waiting.pop()
-            if isinstance(part, dict) and id(part) not in self.known:
-                self.known[id(part)] = math.inf
-                self.parts.append(part)
-                waiting += self._inner(part)
+    def largest(self) -> float:
         changed = True
         while changed:  # from below: parts that hold themselves have a size once all else has
             changed = False
@@ -73,17 +63,6 @@ class _Sizes:
         keys = [key for part in self.parts for key in (*part.get("properties", {}), *part.get("required", []))]
         return [json.dumps(key, ensure_ascii=False)[1:-1].encode() for key in keys]
 
-    def _inner(self, part: dict[str, Any]) -> list[Any]:
-        found = [part[key] for key in ("items", "additionalItems", "additionalProperties") if key in part]
-        found = [each for value in found for each in (value if isinstance(value, list) else [value])]
-        for key in ("allOf", "anyOf", "oneOf", "prefixItems"):
-            found += part.get(key, [])
-        for key in ("properties", "patternProperties"):
-            found += part.get(key, {}).values()
-        if "$ref" in part:
-            found.append(self.referred(part["$ref"]))
-        return found
-
     def size(self, part: Any) -> float:
         if part is True or part == {}:
             return SCALAR
@@ -101,7 +80,7 @@ class _Sizes:
                 total += min(map(self.size, part[key]), default=math.inf)
         total += sum(map(self.size, part.get("allOf", [])))
         if "$ref" in part:
-            total += self.size(self.referred(part["$ref"]))
+            total += self.size(part_at(part["$ref"], self.schema))
         total += part.get("minLength", 0) + (FORMAT if "format" in part else 0)
         if "pattern" in part:
             total += len(part["pattern"]) * math.prod(max(1, int(count)) for count in COUNT.findall(part["pattern"]))

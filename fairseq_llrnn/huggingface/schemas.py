@@ -22,7 +22,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
-from urllib.parse import unquote
 
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
@@ -30,13 +29,11 @@ from pydantic.errors import PydanticUserError
 from fairseq_llrnn.errors import DataError, did_you_mean
 from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.huggingface.schema_lengths import Steps, steps_of
+from fairseq_llrnn.huggingface.schema_parts import LISTS, MAPS, PARTS, parts_of
 
 JSON = (str, dict, list, int, float, type(None))  # a schema that is no class
 NAMED = 12  # keywords in a message
 EXACT = 2**53  # up to which float64 has all whole numbers
-PARTS = ("items", "additionalItems", "additionalProperties")  # keywords whose value is a schema
-LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")  # … a list of schemas
-MAPS = ("properties", "patternProperties")  # … schemas by name
 COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 BOUNDS = {"minimum": True, "exclusiveMinimum": False, "maximum": False, "exclusiveMaximum": True}  # whether to round up
 SUPPORTED = {
@@ -113,7 +110,7 @@ def lark_of_schema(
         "json_allowed_escapes": 'nrbtf"\\u' if reader.is_closed else 'nrbtf"\\',
     }
     whole = reader.schema if isinstance(reader.schema, dict) else {"allOf": [reader.schema]}
-    return f"%json {json.dumps({**whole, 'x-guidance': options})}", partial(steps_of, whole, reader.part_of)
+    return f"%json {json.dumps({**whole, 'x-guidance': options})}", partial(steps_of, whole)
 
 
 def _some(found: list[str]) -> str:
@@ -172,52 +169,8 @@ class _Reader:
                 self.draft = int(draft[1] or draft[2])
             else:
                 self.schema.pop("$schema", None)
-        waiting, seen = [(self.schema, "#")], set()
-        while waiting:
-            part, place = waiting.pop()
-            if isinstance(part, dict) and id(part) not in seen:
-                seen.add(id(part))
-                waiting += reversed([*self._parts(part, place)])
-                self._rewrite(part, place)
-
-    def _parts(self, part: dict[str, Any], place: str) -> Iterator[tuple[Any, str]]:
-        """The schemas of a part, with their places."""
-        for key, value in part.items():
-            at = f"{place}/{key}"
-            if key in PARTS and isinstance(value, dict):
-                yield value, at
-            elif key in LISTS and isinstance(value, list):
-                yield from ((each, f"{at}/{number}") for number, each in enumerate(value))
-            elif key in MAPS and isinstance(value, dict):
-                yield from ((each, f"{at}/{pointer_step(name)}") for name, each in value.items())
-            elif key == "$ref" and isinstance(value, str):
-                yield from self._referred(value)
-
-    def _referred(self, reference: str) -> Iterator[tuple[Any, str]]:
-        """What a reference refers to: one part, or else all definitions, since llguidance resolves other references."""
-        if reference == "#" or reference.startswith("#/"):
-            yield self.part_of(reference), reference
-            return
-        waiting: list[tuple[Any, str]] = [(self.schema, "#")]
-        while waiting:
-            part, place = waiting.pop()
-            for key, value in part.items() if isinstance(part, dict) else ():
-                if key in ("$defs", "definitions") and isinstance(value, dict):
-                    named = [(each, f"{place}/{key}/{pointer_step(name)}") for name, each in value.items()]
-                    yield from named
-                    waiting += named
-
-    def part_of(self, reference: str) -> Any:
-        """The part that a JSON pointer refers to, None if there is none."""
-        if reference != "#" and not reference.startswith("#/"):
-            return None
-        found: Any = self.schema
-        for step in unquote(reference).split("/")[1:]:
-            key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list):
-                found = {str(number): each for number, each in enumerate(found)}
-            found = found.get(key) if isinstance(found, dict) else None
-        return found
+        for part, place in parts_of(self.schema):
+            self._rewrite(part, place)
 
     def _rewrite(self, part: dict[str, Any], place: str) -> None:
         """Find the unsupported and unknown keywords of a part, and rewrite others."""
@@ -272,10 +225,6 @@ class _Reader:
         can_repeat = is_open or "patternProperties" in part
         if can_repeat and isinstance(least, int) and least > 1 + len(required or []):
             self.unsupported.append(f"'minProperties' of {least}, above the required properties and one, at {place}")
-
-
-def pointer_step(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _is_whole(value: Any) -> bool:

@@ -45,6 +45,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS, plain
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.huggingface.lifting import token_texts
 from fairseq_llrnn.huggingface.tokenisations import Lattices
+from fairseq_llrnn.output.normalisers import check_scores
 from fairseq_llrnn.output.records import Batch
 
 TOKENISATIONS = ("canonical", "all")
@@ -247,9 +248,10 @@ class CausalScorer(ScoringModel):
     @torch.inference_mode()
     def _score_batch(self, batch: Sequence[Tokens]) -> list[tuple[Tensor, Tensor]]:
         """log p of the tokens of each sequence and of its end, and log p(B) before each of these: (T + 1,) float64."""
-        logits, targets, _ = self.logits(batch)
+        logits, targets, mask = self.logits(batch)
         logits = logits.float()  # shape: (R, T + 1, K)
         log_z = logits.logsumexp(2)
+        check_scores(log_z[mask], "the model", may_be_empty=True)
         log_p = logits.gather(2, targets.unsqueeze(2)).squeeze(2) - log_z
         begins = torch.zeros_like(log_p)
         if self.bow_correction and self._begins:
@@ -361,6 +363,7 @@ class Seq2SeqScorer(ScoringModel):
         head = self.model.head
         targets, of_batch = self._batch([line for _, (line, _) in batch], [source for _, (_, source) in batch])
         log_p = head.target_log_probs(of_batch, targets).double().cpu()
+        check_scores(log_p[targets.cpu().ne(head.pad)], "the model", may_be_empty=True)
         scores = []
         for (number, (line, _)), tokens, values in zip(batch, targets.cpu(), log_p, strict=True):
             is_token = tokens != head.pad

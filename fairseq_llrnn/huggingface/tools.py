@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface.free_text import Tag
-from fairseq_llrnn.huggingface.schemas import json_reader, parsed_schema, pointer_step
+from fairseq_llrnn.huggingface.schema_parts import is_pointer, parts_of, pointer_step
+from fairseq_llrnn.huggingface.schemas import json_reader, parsed_schema
 
 Tools = Mapping[str, Any] | Sequence[Any]
 TOOL_CALL = Tag("<tool_call>", "</tool_call>", optional=True)
@@ -25,7 +26,7 @@ def schema_of_calls(tools: Tools, name: str) -> tuple[dict[str, Any], Callable[[
     """
     definitions, calls, readers = {}, [], {}
     for tool, schema in _named(tools, name).items():
-        place = f"#/$defs/{quote(pointer_step(tool), errors='surrogatepass')}"
+        place = _quoted(f"#/$defs/{pointer_step(tool)}")
         definitions[tool] = _moved(parsed_schema(schema, f"{name}: {tool}"), place)
         readers[tool] = json_reader(schema)
         calls.append(
@@ -77,35 +78,25 @@ def _named_tool(tool: Any) -> tuple[str, Any]:
 
 
 def _moved(schema: Any, place: str) -> Any:
-    """Return a schema at another place of a document, without unlisted arguments.
+    """Return a schema, which changes, at another place of a document, without unlisted arguments.
 
     Anchors become pointers, since two tools may have the same one.
     """
-    pointers = {f"#{name}": pointer for name, pointer in _anchors(schema)}
-
-    def move(part: dict[str, Any]) -> dict[str, Any]:
+    parts = [*parts_of(schema)]
+    pointers = {f"#{part['$anchor']}": _quoted(at) for part, at in parts if isinstance(part.get("$anchor"), str)}
+    for part, _ in parts:
         reference = part.get("$ref")
-        if isinstance(reference, str) and (reference in pointers or reference == "#" or reference.startswith("#/")):
-            part["$ref"] = place + pointers.get(reference, reference[1:])
+        if isinstance(reference, str) and (reference in pointers or is_pointer(reference)):
+            part["$ref"] = place + pointers.get(reference, reference)[1:]
         if isinstance(part.get("$anchor"), str):
             del part["$anchor"]
-        return part
-
-    moved = json.loads(json.dumps(schema), object_hook=move)
-    if isinstance(moved, dict):
+    if isinstance(schema, dict):
         for key in ("$schema", "$id", "id"):
-            moved.pop(key, None)
-        if "properties" in moved and not OTHERS & {*moved}:
-            moved["additionalProperties"] = False
-    return moved
+            schema.pop(key, None)
+        if "properties" in schema and not OTHERS & {*schema}:
+            schema["additionalProperties"] = False
+    return schema
 
 
-def _anchors(schema: Any) -> Iterator[tuple[str, str]]:
-    """The anchors of a schema, and the pointers of their parts."""
-    waiting = [(schema, "")]
-    while waiting:
-        part, pointer = waiting.pop()
-        if isinstance(part, dict) and isinstance(part.get("$anchor"), str):
-            yield part["$anchor"], pointer
-        pairs = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
-        waiting += [(each, f"{pointer}/{quote(pointer_step(str(key)), errors='surrogatepass')}") for key, each in pairs]
+def _quoted(pointer: str) -> str:
+    return quote(pointer, safe="#/", errors="surrogatepass")

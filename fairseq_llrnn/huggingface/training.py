@@ -105,7 +105,8 @@ def constrain_trainer(trainer: Any, processor: BackgroundProcessor | None = None
             "rows of a batch; make it without them"
         )
     longest = getattr(args, "max_completion_length", None)
-    in_loss = processor if processor is None or longest is None else processor.limited(0, longest)
+    ends = getattr(getattr(trainer, "generation_config", None), "eos_token_id", None)
+    in_loss = None if processor is None else processor.for_search(ends, 0, longest)
     for model in (trainer.model, getattr(trainer, "ref_model", None)):
         if model is not None:
             network = model.get_base_model() if hasattr(model, "get_base_model") else model
@@ -170,6 +171,7 @@ def _with_token_scores(
     return forward
 
 
+@torch.compiler.disable
 def token_scores(
     processor: BackgroundProcessor | None, logits: Tensor, tokens: Tensor, label_mask: Tensor,
     temperature: float = 1.0, number: Tensor | int | None = None,

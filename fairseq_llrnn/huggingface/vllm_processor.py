@@ -1,19 +1,22 @@
-"""Constraints in a vLLM server: a custom logits processor for its V1 interface.
+"""Constraints in a vLLM server: custom logits processors.
 
     vllm serve MODEL --logits-processors fairseq_llrnn.huggingface.vllm_processor:ConstraintProcessor
 
     {"prompt": "…", "max_tokens": 60, "vllm_xargs": {"constraint_regex": "[0-9]+"}}                       # a request
     SamplingParams(max_tokens=60, extra_args={"constraint_json_schema": schema, "constraint_after": "</think>"})
 
-vLLM makes one processor for all requests of its batch. Before each step, it lists the requests that it has removed,
-added and moved (`update_state`), and then passes the logits of all rows (`apply`). A request's list of written tokens
-grows in place. Texts end within `max_tokens`.
+vLLM makes one processor for all requests. Texts end within `max_tokens`. vLLM has two interfaces:
 
-This follows https://docs.vllm.ai/en/stable/features/custom_logitsprocs and is tested with a stand-in of that interface,
-not with vLLM. From 0.32 on, vLLM has this interface with VLLM_USE_V2_MODEL_RUNNER=0. Speculative decoding does not
-work. vLLM does not pass the written tokens to processors that it finds as entry points.
+    ConstraintProcessor    model runner V2, the default from vLLM 0.32 on. A request has a slot, also in the table of
+                           tokens. Each step lists the slots of the rows of logits, and the lengths of their texts
+    ConstraintProcessorV1  earlier versions, or VLLM_USE_V2_MODEL_RUNNER=0. Before a step, vLLM lists the requests that
+                           it has removed, added and moved. A request's list of written tokens grows in place
 
-Sizes: N rows, K tokens of the model.
+They follow https://docs.vllm.ai/en/v0.32.0/features/custom_logitsprocs and the same page of v0.31, and are tested with
+stand-ins of these interfaces, not with vLLM. Speculative decoding does not work. The V1 runner does not pass the
+written tokens to processors that it finds as entry points.
+
+Sizes: N rows, K tokens of the model, T tokens of a text.
 """
 
 from __future__ import annotations
@@ -32,9 +35,13 @@ from fairseq_llrnn.errors import LLRNNError, OptionError
 from fairseq_llrnn.huggingface.processor import BackgroundProcessor
 
 try:
-    from vllm.v1.sample.logits_processor import LogitsProcessor
-except ImportError:  # tests have a stand-in
+    from vllm.v1.worker.gpu.sample.logits_processor import LogitsProcessor
+except ImportError:  # an earlier version
     LogitsProcessor = object
+try:
+    from vllm.v1.sample.logits_processor import LogitsProcessor as LogitsProcessorV1
+except ImportError:
+    LogitsProcessorV1 = object
 
 logger = logging.getLogger(__name__)
 CONSTRAINTS = "constraint_regex", "constraint_json_schema", "constraint_grammar"
@@ -43,8 +50,39 @@ PREFIX = "constraint_"
 CACHED = 128  # constraints
 
 
-class ConstraintProcessor(LogitsProcessor):
-    """log p′ for the requests that have a constraint (module docstring)."""
+class Request:
+    """A request with a constraint."""
+
+    def __init__(self, constraint: BackgroundProcessor, params: Any) -> None:
+        """params: vLLM's SamplingParams."""
+        self.end = constraint.eos
+        self.processor: BackgroundProcessor | None = None  # None: its text has to end
+        try:
+            self.processor = constraint.for_search([*params.all_stop_token_ids], 0, params.max_tokens)
+        except LLRNNError as error:  # of one request, not of the server
+            logger.warning("A request ends without a text: %s", error)
+
+    def constrain_(self, logits: Tensor, row: int, written: Tensor) -> None:
+        """Change a row of logits (N, K) to log p′ after the written tokens, (T,)."""
+        if self.processor is not None:
+            try:
+                logits[row] = self.processor(written.long().unsqueeze(0), logits[row : row + 1])[0]
+                return
+            except LLRNNError as error:
+                logger.warning("A request ends with an incomplete text: %s", error)
+                self.processor = None
+        logits[row] = NEGATIVE_INFINITY
+        logits[row, self.end] = 0.0
+
+
+class Requests:
+    """What the processors of both interfaces share."""
+
+    def __init__(self, vllm_config: Any, *_: Any) -> None:
+        model = vllm_config.model_config
+        self.tokenizer = AutoTokenizer.from_pretrained(
+            model.tokenizer, revision=model.tokenizer_revision, trust_remote_code=model.trust_remote_code
+        )
 
     @classmethod
     def validate_params(cls, sampling_params: Any) -> None:
@@ -54,13 +92,44 @@ class ConstraintProcessor(LogitsProcessor):
         except LLRNNError as error:
             raise ValueError(str(error)) from None
 
+    def _new(self, params: Any) -> Request | None:
+        """Return a new request. None: it has no constraint."""
+        constraint = constraint_of(params, self.tokenizer)
+        return None if constraint is None else Request(constraint, params)
+
+
+class ConstraintProcessor(Requests, LogitsProcessor):
+    """log p′ for the requests that have a constraint (module docstring)."""
+
+    def __init__(self, vllm_config: Any, req_states: Any) -> None:
+        """req_states: vLLM's tokens of all requests, by slot."""
+        super().__init__(vllm_config)
+        if vllm_config.speculative_config is not None:
+            raise OptionError("ConstraintProcessor: expected no speculative decoding; leave --speculative-config out")
+        self.states = req_states
+        self.requests: dict[int, Request | None] = {}  # by slot
+
+    def add_request(self, req_idx: int, sampling_params: Any) -> bool:
+        """Return whether the new request of a slot has a constraint."""
+        self.requests[req_idx] = self._new(sampling_params)
+        return self.requests[req_idx] is not None
+
+    def apply(self, logits: Tensor, ctx: Any) -> Tensor:
+        """Return log p′ in the rows with a constraint. logits: (N, K), which changes in place."""
+        lengths = ctx.seq_lens_upper_bound_np.tolist()  # exact without speculative decoding
+        for row, (slot, length) in enumerate(zip(ctx.idx_mapping_np.tolist(), lengths, strict=True)):
+            if (request := self.requests.get(slot)) is not None:
+                prompt = int(self.states.prompt_len.np[slot])
+                request.constrain_(logits, row, self.states.all_token_ids.gpu[slot, prompt:length])
+        return logits
+
+
+class ConstraintProcessorV1(Requests, LogitsProcessorV1):
+    """The same for vLLM's earlier model runner."""
+
     def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool) -> None:
-        model = vllm_config.model_config
-        self.tokenizer = AutoTokenizer.from_pretrained(
-            model.tokenizer, revision=model.tokenizer_revision, trust_remote_code=model.trust_remote_code
-        )
-        # by row: None if no text goes on, the list of written tokens, which grows, and other ends than the tokenizer's
-        self.requests: dict[int, tuple[BackgroundProcessor | None, list[int], list[int]]] = {}
+        super().__init__(vllm_config)
+        self.requests: dict[int, tuple[Request, list[int]]] = {}  # by row, with its tokens, a list that grows
 
     def is_argmax_invariant(self) -> bool:
         """Return whether the most probable token stays the same."""
@@ -74,13 +143,8 @@ class ConstraintProcessor(LogitsProcessor):
             self.requests.pop(row, None)
         for row, params, _, written in batch_update.added:
             self.requests.pop(row, None)
-            try:
-                if (processor := constraint_of(params, self.tokenizer)) is not None:
-                    ends = sorted({*params.all_stop_token_ids} - {self.tokenizer.eos_token_id})
-                    self.requests[row] = processor.limited(0, params.max_tokens), written, ends
-            except LLRNNError as error:  # of one request, not of the server
-                logger.warning("A request ends without a text: %s", error)
-                self.requests[row] = None, written, []
+            if (request := self._new(params)) is not None:
+                self.requests[row] = request, written
         for source, target, direction in batch_update.moved:
             moved, replaced = self.requests.pop(source, None), self.requests.pop(target, None)
             if moved is not None:
@@ -90,28 +154,14 @@ class ConstraintProcessor(LogitsProcessor):
 
     def apply(self, logits: Tensor) -> Tensor:
         """Return log p′ in the rows with a constraint. logits: (N, K), which changes in place."""
-        for row, (processor, written, ends) in self.requests.items():
-            if processor is None:
-                self._end(logits, row)
-                continue
+        for row, (request, written) in self.requests.items():
             if -1 in written:
                 raise OptionError(
-                    "ConstraintProcessor: expected written tokens, found placeholders of vLLM; name the processor in "
+                    "ConstraintProcessorV1: expected written tokens, found placeholders of vLLM; name the processor in "
                     "--logits-processors, or set --no-async-scheduling"
                 )
-            logits[row, ends] = NEGATIVE_INFINITY
-            tokens = torch.tensor([written], dtype=torch.long, device=logits.device)
-            try:
-                logits[row] = processor(tokens, logits[row : row + 1])[0]
-            except LLRNNError as error:
-                logger.warning("A request ends with an incomplete text: %s", error)
-                self.requests[row] = None, written, []
-                self._end(logits, row)
+            request.constrain_(logits, row, torch.tensor(written, device=logits.device))
         return logits
-
-    def _end(self, logits: Tensor, row: int) -> None:
-        logits[row] = NEGATIVE_INFINITY
-        logits[row, self.tokenizer.eos_token_id] = 0.0
 
 
 def constraint_of(params: Any, tokenizer: Any) -> BackgroundProcessor | None:

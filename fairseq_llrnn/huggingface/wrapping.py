@@ -233,7 +233,10 @@ def constrained(prior: Prior, tokenizer: Any, words: Tensor, constraint: Any) ->
         OptionError: the processor is no automaton, has other tokens or a limit.
     """
     weights = getattr(constraint, "weights", None)
-    if not isinstance(weights, TokenAutomaton) or constraint.longest is not None or constraint.skips_tokens:
+    if (
+        not isinstance(weights, TokenAutomaton) or constraint.longest is not None
+        or not constraint.finds_unread and constraint.states.unread > 0
+    ):  # fmt: skip
         raise OptionError(
             "wrap: constraint: expected a BackgroundProcessor that is an automaton over tokens, of from_regex, "
             "from_grammar in our format, from_words or a product of these, without `after`, `unread` and "

@@ -26,6 +26,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.background import View
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights, in_groups, log_shares
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output.feature_weights import (
@@ -61,9 +62,23 @@ def class_log_probs(scores: Tensor, log_mass: Tensor | ClassWeights) -> Tensor:
     weighed = scores + log_mass.to(scores.dtype) if isinstance(log_mass, Tensor) else log_mass.added_to(scores)
     log_probs = functional.log_softmax(weighed, dim=-1)
     # NaN means that nothing is possible in a row, which is rare: this check costs a twentieth of masking
-    if torch.compiler.is_compiling() or bool(log_probs[..., 0].isnan().any()):
+    if torch.compiler.is_compiling():
+        return log_shares(weighed)
+    if bool(log_probs[..., 0].isnan().any()):
+        check_scores(weighed.amax(-1), "LogLinearHead", may_be_empty=True)
         return log_shares(weighed)
     return log_probs
+
+
+def check_scores(largest: Tensor, name: str, may_be_empty: bool = False) -> None:
+    """Raise DataError if the largest score of a row is NaN or ∞, or −∞ unless the row may be empty. largest: (…)."""
+    wrong = largest[~(largest.isfinite() | largest.isneginf() if may_be_empty else largest.isfinite())]
+    if len(wrong):
+        found = "−inf for all tokens" if bool(wrong[0].isneginf()) else "NaN or infinity"
+        raise DataError(
+            f"{name}: expected finite scores, found {found}; look for weights and hidden states of the network that "
+            "are not finite, or compute in float32, as float16 overflows"
+        )
 
 
 def best_words_of(log_probs: Tensor, chosen: Tensor, best: Tensor, view: View, k: int) -> tuple[Tensor, Tensor]:

@@ -127,3 +127,12 @@ def test_the_width_of_hidden_states_is_named() -> None:
         with pytest.raises(DataError, match=r"^top_k: expected the hidden state of each hypothesis, \(N, 5\), found"):
             head.top_k(torch.zeros(shape), head.start(2), 2)
     assert head.top_k(normal(2, H), head.start(2), 1)[0].shape == (2, 1)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_hidden_states_that_are_not_finite_have_no_distribution(head: LogLinearHead, value: float) -> None:
+    hidden = normal(2, H)
+    hidden[1, 0] = value
+    for k in (2, len(SYMBOLS)):
+        with pytest.raises(DataError, match="^LogLinearHead: expected finite scores, found NaN or infinity; look"):
+            head.top_k(hidden, head.start(2), k)

@@ -69,7 +69,7 @@ def test_texts_and_probabilities_are_those_of_an_enumeration(longest: int) -> No
     for processor in (P.from_regex(PATTERN, tokenizer), P.from_grammar(LARK, tokenizer)):
         inputs, healed = processor.heal(["cab"])
         assert tokenizer.decode(inputs["input_ids"][0]) == "c", "b and ab begin bc and abc"
-        found = all_texts(healed.limited(0, longest), longest)
+        found = all_texts(healed.for_search(None, 0, longest), longest)
         assert {*found} == wanted and sum(map(math.exp, found.values())) == pytest.approx(1.0)
 
 
@@ -93,7 +93,7 @@ def test_beams_have_the_probabilities_of_all_texts() -> None:
         begun, new = row[: inputs["input_ids"].size(1)], row[inputs["input_ids"].size(1) :]
         new = new[: new.index(END) + 1]
         assert re.fullmatch(f"ab({PATTERN})", tokenizer.decode(new[:-1]))
-        step, total = healed.limited(len(begun), len(begun) + 5), 0.0
+        step, total = healed.for_search(None, len(begun), len(begun) + 5), 0.0
         for at, token in enumerate(new):
             prefix = torch.tensor([begun + new[:at]] * 2)
             mask = (prefix != END).long()

@@ -1,5 +1,7 @@
 """Calls of tools in free text, and `parse`: objects instead of tokens."""
 
+import copy
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -11,16 +13,19 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import numpy as np
 import pytest
 import torch
+
+from fairseq_llrnn.errors import DataError
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
+
+import transformers
 from pydantic import BaseModel, field_validator
 from tiny_tokenizers import tiny_tokenizer
 
-from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.huggingface import BackgroundProcessor, Tag
+from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearForCausalLM, Tag
 from fairseq_llrnn.huggingface.lifting import token_texts
-
-transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
-pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
-
+from fairseq_llrnn.prior import Recipe
 
 P = BackgroundProcessor
 END = 1
@@ -288,6 +293,39 @@ def test_parse_calls_no_function() -> None:
         assert read.parse(torch.tensor([tokenizer('{"a": true}')["input_ids"]])) == [{"a": True}]
 
 
+DATA = {"$ref": "#/x", "$anchor": "a", "pattern": r"\\s", "properties": {"$ref": "#"}}
+OTHER_DATA = {"$ref": "#/$defs/t/x", "pattern": r"\\s", "properties": {"$ref": "#/$defs/t"}}
+NAMES = {  # of properties
+    "$ref": {"type": "integer"}, "const": {"$ref": "#/$defs/s"}, "$anchor": {"type": "boolean"},
+    "default": {"$ref": "#/properties/$ref"}, "$defs": {"const": {"$ref": "#"}}, "allOf": {"$ref": "#/parts/a%20b"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("properties", "right", "wrong"),
+    [
+        ({"a": {"const": DATA}}, {"a": DATA}, {"a": OTHER_DATA}),
+        ({"a": {"enum": [[DATA], 3]}}, {"a": [DATA]}, {"a": [OTHER_DATA]}),
+        ({"a": {"const": [{"a": DATA}]}}, {"a": [{"a": DATA}]}, {"a": [{"a": OTHER_DATA}]}),
+        ({"a": {"type": "integer", "default": DATA, "examples": [DATA]}}, {"a": 1}, {"a": DATA}),
+        (NAMES, {"$ref": 1, "const": "u", "default": 2, "$defs": {"$ref": "#"}, "allOf": ["u"]}, {"const": "v"}),
+        (NAMES, {"$anchor": True, "allOf": ["u"]}, {"$defs": {"$ref": "#/$defs/t"}}),
+        (NAMES, {"default": 2}, {"allOf": ["v"]}),
+    ],
+)
+def test_data_of_a_schema_has_no_references(properties: Any, right: Any, wrong: Any) -> None:
+    """Keywords inside of `const`, `enum`, `default` and `examples` are data, and properties may have their names."""
+    tokenizer, _ = of_kind(False)
+    parts = {"a b": {"type": "array", "items": {"$ref": "#/parts/c"}}, "c": {"enum": ["u"]}}
+    schema = {"type": "object", "properties": properties, "$defs": {"s": {"enum": ["u"]}}, "parts": parts}
+    with pytest.warns(UserWarning, match="these keywords are ignored: 'parts' at #"):
+        alone, tools = P.from_json_schema(schema, tokenizer), P.from_tools({"t": schema}, tokenizer, after=None)
+    for value, is_right in ((right, True), (wrong, False)):
+        assert accepts(alone, json.dumps(value), tokenizer) == is_right
+        assert accepts(tools, json.dumps({"name": "t", "arguments": value}), tokenizer) == is_right
+    assert tools.for_search(None, 0, 99).weights.least(tools.for_search(None, 0, 99).weights.start(1)) < 99
+
+
 def test_two_tools_with_the_same_anchor() -> None:
     tokenizer, _ = of_kind(False)
 
@@ -313,12 +351,29 @@ def test_other_ends_of_the_model_do_not_end_a_text(search: dict[str, Any]) -> No
         processor = P.from_regex("yes", tokenizer, after=after)
         for value in processor.generate(model, prompts, parse=True, **options):
             assert {*([value] if isinstance(value, str) else value)} == {"yes"}
+    own = LogLinearForCausalLM.wrap(copy.deepcopy(model), tokenizer, Recipe(background="uniform"))
+    for limit in ({}, {"longest": 30}):
+        processor = P.from_regex("yes", tokenizer, after="x", **limit)
+        found = own.generate(prompts, logits_processor=[processor], **options)
+        assert processor.parse(found[:, 2:]) == ["yes"] * 8
     terms = P.from_terms(["yes"], tokenizer)
     assert all("yes" in text for text in terms.generate(model, prompts, parse=True, **options))
     rows = P.per_row([terms, None] * 4).generate(model, prompts, **options)[:, 2:]
     assert all(END in row for row in rows[::2].tolist())
     if "do_sample" in search:
         assert {*others} & {*rows[1::2].flatten().tolist()}, "free rows end as before"
+
+
+@pytest.mark.parametrize("search", [{}, {"do_sample": True}, {"num_beams": 4}])
+def test_other_ends_of_our_own_model_end_no_text_of_its_constraint(search: dict[str, Any]) -> None:
+    tokenizer, model = of_kind(False)
+    ends = [END, *tokenizer.convert_tokens_to_ids(["b", "c"])]
+    regex = P.from_regex("[abcd]{4}", tokenizer)
+    own = LogLinearForCausalLM.wrap(copy.deepcopy(model), tokenizer, Recipe(background="uniform"), regex)
+    torch.manual_seed(1)
+    prompts = torch.full((8, 1), END)
+    for row in own.generate(prompts, max_new_tokens=9, eos_token_id=ends, pad_token_id=0, **search)[:, 1:].tolist():
+        assert row.index(END) == 4 and not {*ends[1:]} & {*row}
 
 
 def test_generate_takes_what_that_of_a_model_takes() -> None:

@@ -265,6 +265,24 @@ def test_samples_and_loss_of_grpo_have_one_distribution(kind: str, name: str, tm
     assert (found - 1.0).abs().max() < 1e-6
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"torch_compile": True, "torch_compile_backend": "eager"}])
+def test_a_compiled_network_with_checkpoints_in_float32(options: dict[str, Any], tmp_path: Path) -> None:
+    trainer = grpo(network("Llama").float(), tmp_path, gradient_checkpointing=True, **options)
+    constrain_trainer(trainer, constraint("schema"))
+    trainer.train()
+    assert (ratios(trainer) - 1.0).abs().max() < 1e-6
+
+
+def test_other_ends_of_a_model_have_no_probability_in_samples_and_loss(tmp_path: Path) -> None:
+    model = network()
+    model.generation_config.eos_token_id = [1, *TOKENIZER("t").input_ids, *TOKENIZER("h").input_ids]
+    trainer = grpo(model, tmp_path)
+    constrain_trainer(trainer, constraint("after"))
+    trainer.train()
+    assert (ratios(trainer) - 1.0).abs().max() < 1e-6
+
+
 @pytest.mark.parametrize("background", ["ngram:2", "unigram"])
 def test_the_background_of_a_wrapped_model_is_in_samples_and_loss(background: str, tmp_path: Path) -> None:
     trainer = grpo(wrapped(tmp_path / "text", background), tmp_path)

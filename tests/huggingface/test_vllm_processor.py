@@ -1,4 +1,4 @@
-"""Constraints in a vLLM server, with a stand-in of its documented interface for logits processors (V1)."""
+"""Constraints in a vLLM server, with stand-ins of its documented interfaces for logits processors (V2 and V1)."""
 
 import importlib
 import json
@@ -8,12 +8,14 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+import numpy as np
 import pytest
 import torch
 
@@ -42,7 +44,21 @@ REQUESTS = [
 
 
 class Interface(ABC):
-    """The methods that vLLM's LogitsProcessor declares."""
+    """The methods that vLLM's LogitsProcessor declares for model runner V2."""
+
+    @classmethod
+    def validate_params(cls, sampling_params: Any) -> None:
+        return None
+
+    def add_request(self, req_idx: int, sampling_params: Any) -> bool:
+        return True
+
+    @abstractmethod
+    def apply(self, logits: torch.Tensor, ctx: Any) -> torch.Tensor: ...
+
+
+class InterfaceV1(ABC):
+    """The same for V1."""
 
     @classmethod
     def validate_params(cls, sampling_params: Any) -> None:
@@ -75,21 +91,29 @@ class Update(NamedTuple):
 
 @pytest.fixture(scope="module")
 def module() -> Iterator[ModuleType]:
-    names = ("vllm", "vllm.v1", "vllm.v1.sample", "vllm.v1.sample.logits_processor")
+    interfaces = {"vllm.v1.worker.gpu.sample": Interface, "vllm.v1.sample": InterfaceV1}
     with pytest.MonkeyPatch.context() as patch:
-        for name in names:
-            patch.setitem(sys.modules, name, ModuleType(name))
-        sys.modules[names[-1]].LogitsProcessor = Interface  # type: ignore[attr-defined]
+        for folder, interface in interfaces.items():
+            parts = f"{folder}.logits_processor".split(".")
+            for number in range(1, len(parts) + 1):
+                name = ".".join(parts[:number])
+                patch.setitem(sys.modules, name, sys.modules.get(name, ModuleType(name)))
+            sys.modules[name].LogitsProcessor = interface  # type: ignore[attr-defined]
         sys.modules.pop("fairseq_llrnn.huggingface.vllm_processor", None)
         yield importlib.import_module("fairseq_llrnn.huggingface.vllm_processor")
         sys.modules.pop("fairseq_llrnn.huggingface.vllm_processor")
 
 
 @pytest.fixture
-def processor(module: ModuleType, tmp_path: Path) -> Any:
+def config(tmp_path: Path) -> Any:
     TOKENIZER.save_pretrained(tmp_path)
     model = SimpleNamespace(tokenizer=str(tmp_path), tokenizer_revision=None, trust_remote_code=False)
-    return module.ConstraintProcessor(SimpleNamespace(model_config=model), torch.device("cpu"), False)
+    return SimpleNamespace(model_config=model, speculative_config=None)
+
+
+@pytest.fixture
+def processor(module: ModuleType, config: Any) -> Any:
+    return module.ConstraintProcessorV1(config, torch.device("cpu"), False)
 
 
 class Request(NamedTuple):
@@ -152,17 +176,91 @@ def serve(processor: Any, requests: list[Request], slots: int, seed: int) -> Non
             one.written.append(int(logits[row].softmax(0).multinomial(1, generator=generator)))
 
 
+class Slots:
+    """Requests in slots, with the tokens of prompts and texts, and a processor for model runner V2."""
+
+    def __init__(self, module: ModuleType, config: Any, size: int) -> None:
+        self.tokens, self.prompts = torch.full((size, 64), 9, dtype=torch.int32), np.zeros(size, dtype=np.int32)
+        states = SimpleNamespace(
+            all_token_ids=SimpleNamespace(gpu=self.tokens), prompt_len=SimpleNamespace(np=self.prompts)
+        )
+        self.processor = module.ConstraintProcessor(config, states)
+
+    def add(self, slot: int, request: Request) -> bool:
+        self.prompts[slot] = 2 + slot
+        self.tokens[slot] = 9  # of a former request
+        return bool(self.processor.add_request(slot, request.params))
+
+    def apply(self, requests: dict[int, Request], logits: torch.Tensor) -> torch.Tensor:
+        """requests: by slot, in the order of the rows."""
+        for slot, request in requests.items():
+            begin = int(self.prompts[slot])
+            self.tokens[slot, begin : begin + len(request.written)] = torch.tensor(request.written, dtype=torch.int32)
+        lengths = [int(self.prompts[slot]) + len(request.written) for slot, request in requests.items()]
+        context = SimpleNamespace(idx_mapping_np=np.array([*requests]), seq_lens_upper_bound_np=np.array(lengths))
+        return self.processor.apply(logits, context)
+
+
+def serve_in_slots(slots: Slots, requests: list[Request], size: int, seed: int) -> None:
+    """Write all texts. Rows are in another order at each step, and requests leave and return."""
+    generator = torch.Generator().manual_seed(seed)
+    waiting, running = list(requests), dict[int, Request]()
+    while waiting or running:
+        for slot, request in list(running.items()):
+            if EOS in request.written or len(request.written) == request.params.max_tokens:
+                del running[slot]
+            elif int(torch.randint(4, (1,), generator=generator)) == 0:
+                waiting.append(running.pop(slot))
+        for slot in range(size):
+            if slot not in running and waiting:
+                request = running[slot] = waiting.pop(0)
+                extra = request.params.extra_args
+                assert slots.add(slot, request) == (extra is not None and "another" not in extra)
+        order = [[*running][at] for at in torch.randperm(len(running), generator=generator).tolist()]
+        running = {slot: running[slot] for slot in order}
+        if not running:
+            continue
+        plain = torch.stack([logits_after(one) for one in running.values()])
+        logits = slots.apply(running, plain.clone())
+        for row, one in enumerate(running.values()):
+            if one.params.extra_args is None or "another" in one.params.extra_args:
+                assert torch.equal(logits[row], plain[row])
+            one.written.append(int(logits[row].softmax(0).multinomial(1, generator=generator)))
+
+
+@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("slots", [1, 4])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_each_request_has_its_constraint(processor: Any, slots: int, seed: int) -> None:
+def test_each_request_has_its_constraint(
+    module: ModuleType, config: Any, processor: Any, version: int, slots: int, seed: int
+) -> None:
     pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
     requests = [Request(i, params(*REQUESTS[i % len(REQUESTS)][:2]), []) for i in range(2 * len(REQUESTS))]
-    serve(processor, requests, slots, seed)
+    if version == 1:
+        serve(processor, requests, slots, seed)
+    else:
+        serve_in_slots(Slots(module, config, slots), requests, slots, seed)
     for request in requests:
         pattern = REQUESTS[request.number % len(REQUESTS)][2]
         if pattern is not None:
             assert request.written[-1] == EOS
             assert re.fullmatch(pattern, TOKENIZER.decode(request.written[:-1]), re.DOTALL)
+
+
+def test_slots_without_a_text_yet_and_unused_ones(module: ModuleType, config: Any) -> None:
+    """A prompt that is read in parts has no text before its last part, and vLLM warms up without requests."""
+    slots = Slots(module, config, 2)
+    request = Request(0, params({"constraint_regex": "a+"}), [])
+    slots.add(0, request)
+    states = SimpleNamespace(idx_mapping_np=np.array([0, 1]), seq_lens_upper_bound_np=np.array([1, 5]))
+    allowed = slots.processor.apply(torch.zeros(2, ROWS), states).isfinite()
+    assert not allowed[0, EOS] and 0 < allowed[0].sum() < K and allowed[1].all()
+
+
+def test_speculative_decoding_is_an_error(module: ModuleType, config: Any) -> None:
+    config.speculative_config = object()
+    with pytest.raises(OptionError, match="^ConstraintProcessor: expected no speculative decoding; leave --spec"):
+        Slots(module, config, 1)
 
 
 def test_the_logits_are_those_of_a_background_processor(processor: Any) -> None:
@@ -221,10 +319,15 @@ def test_an_error_of_one_request_ends_that_request(processor: Any, caplog: pytes
     assert "A request ends with an incomplete text: BackgroundProcessor: expected" in caplog.text
 
 
-def test_other_ends_of_a_model_do_not_end_a_text(processor: Any) -> None:
+def test_other_ends_of_a_model_do_not_end_a_text(module: ModuleType, config: Any, processor: Any) -> None:
     arguments, stops = {"constraint_regex": "a+", "constraint_after": "x"}, [20, 30]
-    added = [(row, params(each, stops=stops), [5], []) for row, each in enumerate((arguments, None))]
-    processor.update_state(Update(2, [], added, []))
-    allowed = processor.apply(torch.zeros(2, ROWS)).isfinite()
-    assert allowed[1].all()
-    assert not allowed[0, [EOS, *stops]].any() and allowed[0, 21]
+    both = [params(each, stops=stops) for each in (arguments, None)]
+    processor.update_state(Update(2, [], [(row, each, [5], []) for row, each in enumerate(both)], []))
+    slots = Slots(module, config, 2)
+    requests = {row: Request(row, each, []) for row, each in enumerate(both)}
+    for row, request in requests.items():
+        slots.add(row, request)
+    for apply in (processor.apply, partial(slots.apply, requests)):
+        allowed = apply(torch.zeros(2, ROWS)).isfinite()
+        assert allowed[1].all()
+        assert not allowed[0, [EOS, *stops]].any() and allowed[0, 21]

@@ -29,6 +29,7 @@ from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import together
 from fairseq_llrnn.output.context_classes import strings_in
+from fairseq_llrnn.output.normalisers import check_scores
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode, load_model, marker_of
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.names import find_model, name_of
@@ -201,6 +202,7 @@ class Scorer:
             output = decoder(previous, **encoder)
             log_probs = self.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V)
             log_prob = log_probs.gather(2, target.unsqueeze(2)).squeeze(2)
+        check_scores(log_prob[target.ne(pad)], "the model", may_be_empty=True)
         return [row[is_token] for row, is_token in zip(log_prob.double().cpu(), target.ne(pad).cpu(), strict=True)]
 
     def _note_strings(self, background: BoundBackground, target: Tensor) -> None:
