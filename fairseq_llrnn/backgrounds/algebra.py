@@ -287,8 +287,11 @@ class BySource(Background):
         super().__init__(base.class_of, base.num_classes)
         self.base, self.by_source, self.needs_source = base, by_source, needs_source
 
-    def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
-        base = self.base.bind(source, text)
+    def bind(
+        self, source: Tensor | None = None, text: Tensor | None = None, slots: Sequence[Tensor] | None = None
+    ) -> BoundBackground:
+        """As in the base class. slots: of the source, if they are ready (evidence/slots.py)."""
+        base = self.base.bind(source, text, slots) if isinstance(self.base, BySource) else self.base.bind(source, text)
         if self.by_source is None or (source is None and self.needs_source):
             return base
         return self.by_source(base, None if source is None else plain(source))

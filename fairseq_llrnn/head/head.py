@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
+from fairseq_llrnn.backgrounds.algebra import BySource
 from fairseq_llrnn.backgrounds.background import BoundBackground, View
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights, broadcast_groups, class_log_sums
 from fairseq_llrnn.errors import DataError, OptionError
@@ -236,13 +237,17 @@ class LogLinearHead(StoredHead):
 
     # ---- batches ----------------------------------------------------------------------------------------------------
 
-    def bind(self, previous: Tensor, source: Tensor | None = None, text: Tensor | None = None) -> Condition:
+    def bind(
+        self, previous: Tensor, source: Tensor | None = None, text: Tensor | None = None,
+        slots: Sequence[Tensor] | None = None,
+    ) -> Condition:  # fmt: skip
         """Bind the background to a batch, before the network reads it.
 
         Args:
             previous: the tokens before each position, (B, T), first `</s>`. source: (B, L), padded.
             text: the text of backgrounds if training reads a changed text, (B, T'), T' ≥ T, one sentence a row, first
                 `</s>`. None: `previous`.
+            slots: of the source, if they are ready (evidence/slots.py). None: the background makes them.
 
         Raises:
             DataError: the batch is empty, `source` does not have one row per sentence, or tokens are strings of
@@ -266,7 +271,8 @@ class LogLinearHead(StoredHead):
                 for module in self.sources:
                     left_out = module.restore_original_tokens(words, left_out)
                 left_out = left_out.masked_fill(left_out >= self.num_words, self.unk)
-            backgrounds.append((rows, self.bound_background(None if source is None else source[rows], left_out)))
+            ready = slots if rows == slice(None) else None
+            backgrounds.append((rows, self.bound_background(None if source is None else source[rows], left_out, ready)))
         read = tokens
         if self.has_source_strings:
             parts = [(background, tokens[rows]) for rows, background in backgrounds]
@@ -275,9 +281,12 @@ class LogLinearHead(StoredHead):
             read = self.embedding.to_input_ids(previous, read)
         return Condition(backgrounds, tokens, read)
 
-    def bound_background(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
-        """Return the background of a batch with the classes of all sources. Arguments as in `Background.bind`."""
-        background = self.background.bind(source, text)
+    def bound_background(
+        self, source: Tensor | None = None, text: Tensor | None = None, slots: Sequence[Tensor] | None = None
+    ) -> BoundBackground:
+        """Return the background of a batch with the classes of all sources. Arguments as in `BySource.bind`."""
+        whole, given = self.background, (source, text)
+        background = whole.bind(*given, slots) if isinstance(whole, BySource) else whole.bind(*given)
         for module in self.sources:
             background = module.bind(background, None if source is None else plain(source))
         return background
