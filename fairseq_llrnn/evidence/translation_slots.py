@@ -35,7 +35,6 @@ vocabulary (a slot's string inside it has its word's column).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -43,7 +42,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.algebra import BoundCombined, BoundProduct, BySource, Product
+from fairseq_llrnn.backgrounds.algebra import BoundCombined, BoundProduct, BySource, Product, ReadySlots
 from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
 from fairseq_llrnn.backgrounds.background import Background, BoundBackground, StaticBackground, View
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, expanded
@@ -250,7 +249,7 @@ class EvidenceBackground(BySource):
         self.translations, self.has_factors = translations, factors is not None
 
     def bind(
-        self, source: Tensor | None = None, text: Tensor | None = None, slots: Sequence[Tensor] | None = None
+        self, source: Tensor | None = None, text: Tensor | None = None, slots: ReadySlots = None
     ) -> BoundBackground:
         if source is None:
             return self.base.bind(text=text)

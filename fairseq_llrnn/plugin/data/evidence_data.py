@@ -47,7 +47,9 @@ class WithSlots(BaseWrapperDataset):
 
     def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
         batch: dict[str, Any] = super().collater(samples)
-        return batch and batch | {"slots": packed(slots_of(self.table, batch["net_input"]["src_tokens"]))}
+        if not batch:
+            return batch
+        return batch | {"slots": packed(slots_of(self.table, batch["net_input"]["src_tokens"]))}
 
     @property
     def src(self) -> Any:

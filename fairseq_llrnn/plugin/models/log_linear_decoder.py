@@ -22,6 +22,7 @@ from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor, nn
 
+from fairseq_llrnn.backgrounds.algebra import ReadySlots
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import ID_MASK
 from fairseq_llrnn.head.checks import check_allowed
@@ -154,7 +155,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         incremental_state: IncrementalState | None = None,
         src_lengths: Tensor | None = None,
         text: Tensor | None = None,
-        slots: Sequence[Tensor] | None = None,
+        slots: ReadySlots = None,
     ) -> Output:
         """Return hidden states (B, T, H) and their record (`head.Batch`), or the step of the last one in a search.
 
@@ -331,7 +332,7 @@ class LogLinearTranslationModel(LogLinearModel, FairseqEncoderDecoderModel):
 
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor | None, prev_output_tokens: Tensor, text: Tensor | None = None,
-        slots: Sequence[Tensor] | None = None,
+        slots: ReadySlots = None,
     ) -> Output:  # fmt: skip
         """Return hidden states (B, T, H) of a batch, and their record, from the arguments of encoder and decoder."""
         encoder_out = self.encoder(src_tokens, src_lengths=src_lengths)
