@@ -267,6 +267,18 @@ class Product(Combined):
         super().__init__(parts, torch.stack(roots).sum(0) if whole else None, bool(closed))
 
 
+ReadySlots = Sequence[Tensor] | None
+
+
+def bound_to(
+    background: Background, source: Tensor | None, text: Tensor | None, slots: ReadySlots
+) -> BoundBackground:
+    """Bind a background to a batch. Only backgrounds by source, which are around all others, may have slots."""
+    if isinstance(background, BySource):
+        return background.bind(source, text, slots)
+    return background.bind(source, text)
+
+
 class BySource(Background):
     """A background that is built from another one for each batch, by default given its source."""
 
@@ -287,8 +299,11 @@ class BySource(Background):
         super().__init__(base.class_of, base.num_classes)
         self.base, self.by_source, self.needs_source = base, by_source, needs_source
 
-    def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
-        base = self.base.bind(source, text)
+    def bind(
+        self, source: Tensor | None = None, text: Tensor | None = None, slots: ReadySlots = None
+    ) -> BoundBackground:
+        """As in the base class. slots: of the source, if a data set has made them (evidence/slots.py)."""
+        base = bound_to(self.base, source, text, slots)
         if self.by_source is None or (source is None and self.needs_source):
             return base
         return self.by_source(base, None if source is None else plain(source))

@@ -68,9 +68,8 @@ def quotas_of(slots: Slots, once: bool) -> Quotas | None:
     """
     batch, num_slots = slots.words.shape
     groups = []
-    if slots.groups is not None:
-        none = torch.zeros_like(slots.groups.must)
-        groups.append(Quotas(slots.groups.member, slots.groups.most, slots.groups.must, none))
+    if slots.most.size(1):
+        groups.append(Quotas(slots.member, slots.most, slots.must, torch.zeros_like(slots.must)))
     if once:
         counted = (slots.times > 0).any(0)  # shape: (J,); excludes translations
         own_group = torch.eye(num_slots, dtype=torch.bool, device=slots.times.device)[:, counted].expand(batch, -1, -1)
@@ -109,8 +108,7 @@ class QuotaSlots(EvidenceSlots):
         forbidden = (quotas.member & must.unsqueeze(1)).any(2)
         log_closed = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
         # log factor in all states: pieces should not spell a string that has its own token
-        is_spelling = torch.zeros_like(forbidden) if slots.groups is None else slots.groups.spelling_mask
-        log_open = torch.where(is_spelling, LOG_KEEPS, 0.0)
+        log_open = torch.where(slots.spelling_mask, LOG_KEEPS, 0.0)
         full = (quotas.member & (self.most > 0).unsqueeze(1)).any(2)
         log_full = torch.where(full, log_closed, 0.0) + log_open
         # log factor of </s> while a group has room: (B, G)

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional
 
 from fairseq_llrnn.evidence.evidence_table import Group, GroupTable, Offer
 from fairseq_llrnn.features.dictionary import SHIFT, UNK, OpenWords
@@ -41,22 +38,6 @@ class SentenceSlot:
     times: int = 0  # number of source words that offer it as evidence
     groups: tuple[int, ...] = ()  # indices of the sentence's groups; () for evidence
     is_spelling: bool = False  # a piece or word that spells (part of) a group's string that has another token
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The groups of a batch by slot."""
-
-    member: Tensor  # (B, J, G) bool
-    most: Tensor  # (B, G); 0 for padding
-    must: Tensor  # (B, G) bool
-    spelling_mask: Tensor  # (B, J) bool, slots that spell a string with another token
-
-    def widened(self, slots: int) -> Groups:
-        """Return the same groups for more slots. The new slots are in no group."""
-        more = slots - self.member.size(1)
-        member, mask = functional.pad(self.member, (0, 0, 0, more)), functional.pad(self.spelling_mask, (0, more))
-        return replace(self, member=member, spelling_mask=mask)
 
 
 def requested_groups(table: GroupTable, sources: np.ndarray) -> list[list[RequestedGroup]]:
@@ -113,10 +94,10 @@ def sentence_slots(
 
 
 def groups_of(
-    slots: Sequence[Sequence[SentenceSlot]], requested: Sequence[Sequence[RequestedGroup]], device: torch.device
-) -> Groups:
-    """Return the groups of a batch."""
-    num_groups, width = max(1, *map(len, requested)), max(1, *map(len, slots))
+    slots: Sequence[Sequence[SentenceSlot]], requested: Sequence[Sequence[RequestedGroup]]
+) -> dict[str, np.ndarray]:
+    """Return the groups of a batch, as in `Slots` (slots.py)."""
+    num_groups, width = max(map(len, requested)), max(1, *map(len, slots))
     member = np.zeros((len(slots), width, num_groups), dtype=bool)
     most, must = np.zeros((len(slots), num_groups), dtype=np.int64), np.zeros((len(slots), num_groups), dtype=bool)
     spelling_mask = np.zeros((len(slots), width), dtype=bool)
@@ -126,4 +107,4 @@ def groups_of(
             spelling_mask[sentence, j] = slot.is_spelling
         for g, request in enumerate(of_groups):
             most[sentence, g], must[sentence, g] = request.most, request.group.must
-    return Groups(*(torch.from_numpy(array).to(device) for array in (member, most, must, spelling_mask)))
+    return {"member": member, "most": most, "must": must, "spelling_mask": spelling_mask}

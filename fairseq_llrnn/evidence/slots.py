@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.background import View
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, row_numbers
 from fairseq_llrnn.evidence.evidence_table import EvidenceTable, Offer, WordSpans
-from fairseq_llrnn.evidence.group_slots import Groups, groups_of, requested_groups, sentence_slots
+from fairseq_llrnn.evidence.group_slots import groups_of, requested_groups, sentence_slots
 from fairseq_llrnn.features.dictionary import SHIFT, plain
 from fairseq_llrnn.output.class_source import ClassSource, Head, SentenceClasses
 from fairseq_llrnn.output.context_classes import ContextClasses
@@ -43,16 +43,15 @@ LOG_UNK_KEEPS = -6.907755  # log of a thousandth
 WithoutFactors = Callable[[View], View]  # of the background below -> the same without factors (translation_slots.py)
 
 
-@dataclass(frozen=True)
-class Slots:
-    """Tensors on the device of the source."""
+class Slots(NamedTuple):
+    """Tensors on the device of the source. G is 0 if no sentence requires groups (group_slots.py)."""
 
     words: Tensor  # (B, J) target ids, padded with NO_WORD
     unknown: Tensor  # (B, J) bool, words without an input row in a network
     input_ids: Tensor  # (B, J) target ids that a network reads instead
     names_unknown: Tensor  # (B, J) bool, a string that no dictionary has
     log_part: Tensor  # (B, J) log of each slot's part of ε; −inf for padding
-    count: Tensor  # (B,) number of slots
+    sizes: Tensor  # (B,) number of slots
     times: Tensor  # (B, J) number of source words that offer each; 0 for strings of groups and translations
     row: Tensor  # (B, J) indices of feature rows, from 0 to R − 1
     row_starts: Tensor  # (R + 1,) offsets of the feature rows in …
@@ -61,7 +60,10 @@ class Slots:
     place_slot: Tensor  # (P,) index of the slot, sentence · J + slot
     place: Tensor  # (P,) its source position, from 0 to L − 1
     place_weight: Tensor  # (P,) float32 above 0, its weight among the positions of its slot
-    groups: Groups | None = None  # required groups; their strings are slots
+    member: Tensor  # (B, J, G) bool, slots that are strings of a required group
+    most: Tensor  # (B, G) quotas of the groups; 0 for padding
+    must: Tensor  # (B, G) bool, strict groups
+    spelling_mask: Tensor  # (B, J) bool, slots that spell a string of a group with another token
 
     @property
     def exist(self) -> Tensor:
@@ -172,7 +174,7 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
         input_ids=padded([slot.input_id for slot in flat], NO_WORD),
         names_unknown=padded([slot.names_unknown for slot in flat], False, torch.bool),
         log_part=padded([slot.log_part for slot in flat], NEGATIVE_INFINITY, torch.float32),
-        count=tensor([len(sentence) for sentence in slots]),
+        sizes=tensor([len(sentence) for sentence in slots]),
         times=padded([slot.times for slot in flat], 0),
         row=padded(row, 0),
         row_starts=tensor([0, *(len(features) for features, _ in rows)]).cumsum(0),
@@ -181,8 +183,18 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
         place_slot=tensor([slot for slot, _ in pairs]),
         place=tensor([place for _, place in pairs]),
         place_weight=torch.ones(len(pairs), device=source.device),
-        groups=groups_of(slots, requested, source.device) if any(requested) else None,
+        **{name: torch.from_numpy(array).to(source.device) for name, array in groups_of(slots, requested).items()},
     )
+
+
+def packed(slots: Slots) -> list[Tensor]:
+    """Return slots for a batch of fairseq, which moves the tensors of lists, and casts float32 ones with --fp16."""
+    return [values.double() if values.is_floating_point() else values for values in slots]
+
+
+def unpacked(values: Iterable[Tensor]) -> Slots:
+    """Return the slots that were `packed`."""
+    return Slots(*(value.float() if value.is_floating_point() else value for value in values))
 
 
 class SlotRows(ClassSource):

@@ -35,14 +35,14 @@ vocabulary (a slot's string inside it has its word's column).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.algebra import BoundCombined, BoundProduct, BySource, Product
+from fairseq_llrnn.backgrounds.algebra import BoundCombined, BoundProduct, BySource, Product, ReadySlots
 from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
 from fairseq_llrnn.backgrounds.background import Background, BoundBackground, StaticBackground, View
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, expanded
@@ -52,7 +52,7 @@ from fairseq_llrnn.backgrounds.states import JointStates, States
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
 from fairseq_llrnn.evidence.evidence_table import EvidenceTable
 from fairseq_llrnn.evidence.rules import FEATURES
-from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, WithoutFactors, slots_of
+from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, WithoutFactors, slots_of, unpacked
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.feature_table import TOP_FORM, Signatures
 from fairseq_llrnn.output.context_source import NO_WORD
@@ -134,7 +134,7 @@ class TranslationSlots(nn.Module):
             slot, place, weight: pairs of one of the M and a position in its sentence, (E,).
         """
         batch, before = slots.words.shape
-        column = slots.count[sentence] + _numbers(sentence)
+        column = slots.sizes[sentence] + _numbers(sentence)
         width = max(before, int(column.max()) + 1) if len(column) else before
         at = sentence * width + column  # shape: (M,), ascending
         classes, row = self.class_of[word].unique(return_inverse=True)
@@ -148,14 +148,13 @@ class TranslationSlots(nn.Module):
             columns.view(-1)[at] = new.to(columns.dtype) if isinstance(new, Tensor) else columns.new_tensor(new)
             return columns
 
-        return replace(
-            slots,
+        return Slots(
             words=placed(slots.words, NO_WORD, word),
             unknown=placed(slots.unknown, False, False),
             input_ids=placed(slots.input_ids, NO_WORD, word),
             names_unknown=placed(slots.names_unknown, False, False),
             log_part=placed(slots.log_part, NEGATIVE_INFINITY, NEGATIVE_INFINITY),
-            count=slots.count + torch.bincount(sentence, minlength=batch),
+            sizes=slots.sizes + torch.bincount(sentence, minlength=batch),
             times=placed(slots.times, 0, 0),
             row=placed(slots.row, 0, row + len(slots.row_starts) - 1),
             row_starts=torch.cat([slots.row_starts, slots.row_starts[-1] + (sizes + 1).cumsum(0)]),
@@ -164,7 +163,10 @@ class TranslationSlots(nn.Module):
             place_slot=torch.cat([slots.place_slot // before * width + slots.place_slot % before, at[slot]]),
             place=torch.cat([slots.place, place]),
             place_weight=torch.cat([slots.place_weight, weight.to(slots.place_weight.dtype)]),
-            groups=None if slots.groups is None else slots.groups.widened(width),
+            member=functional.pad(slots.member, (0, 0, 0, width - before)),
+            most=slots.most,
+            must=slots.must,
+            spelling_mask=placed(slots.spelling_mask, False, False),
         )
 
     def _with_slot_feature(self, sizes: Tensor, of_row: Tensor, entry: Tensor) -> tuple[Tensor, Tensor]:
@@ -246,21 +248,23 @@ class EvidenceBackground(BySource):
         self.unk, self.source_unk = unk, source_unk
         self.translations, self.has_factors = translations, factors is not None
 
-    def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
+    def bind(
+        self, source: Tensor | None = None, text: Tensor | None = None, slots: ReadySlots = None
+    ) -> BoundBackground:
         if source is None:
             return self.base.bind(text=text)
         tokens = plain(source)
-        readable = tokens.masked_fill(tokens >= self.table.source.num_words, self.source_unk)
-        base, slots = self.base.bind(tokens, text), slots_of(self.table, source)
+        base, found = self.base.bind(tokens, text), slots_of(self.table, source) if slots is None else unpacked(slots)
         if self.translations is not None:
-            slots = self.translations.added(slots, self._lexicon, readable, text)
-        quotas, weight = quotas_of(slots, self.table.once), self.table.rules.weight
+            readable = tokens.masked_fill(tokens >= self.table.source.num_words, self.source_unk)
+            found = self.translations.added(found, self._lexicon, readable, text)
+        quotas, weight = quotas_of(found, self.table.once), self.table.rules.weight
         whole: WithoutFactors | None = _first_part if self.has_factors else None
         if self.whole is not None:
             whole = partial(_with_states, self.whole.bind(tokens, text))
         if quotas is None:
-            return EvidenceMixture(base, EvidenceSlots(slots, self.unk, weight, whole))
-        return CountedSlots(base, QuotaSlots(slots, self.unk, weight, quotas, whole))
+            return EvidenceMixture(base, EvidenceSlots(found, self.unk, weight, whole))
+        return CountedSlots(base, QuotaSlots(found, self.unk, weight, quotas, whole))
 
     @property
     def needs_length_limit(self) -> bool:

@@ -71,7 +71,7 @@ class SlotTerms:
         width = output.weight.size(1)
         of_places = rows[:, :width] - slots.compose(output.weight)[0]
         self.places = hidden[:, :width] @ of_places.to(hidden.dtype).T
-        at = [slots.place[slots.place_slot == j].tolist() for j in range(int(slots.count[0]))]
+        at = [slots.place[slots.place_slot == j].tolist() for j in range(int(slots.sizes[0]))]
         self._slots = [
             (symbols[int(slots.words[0, j])], _kind(self.table.row(bound.num_below + j)), tuple(places))
             for j, places in enumerate(at)

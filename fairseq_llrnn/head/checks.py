@@ -152,11 +152,20 @@ def check_token_ids(head: Head, **tokens: Tensor) -> None:
             )
 
 
-def check_source_ids(prior: Prior, source: Tensor) -> None:
+def check_source_ids(prior: Prior, source: Tensor | None, tokens: Tensor | None = None) -> None:
     """Raise DataError if a source token, marked or not, is the id of no word or string.
 
     Strings of sources have ids in one prior object only. A prior that is read again has none of them.
+
+    Args:
+        source: None: then `tokens` of the target must be words of the dictionary.
     """
+    if source is None:
+        if tokens is not None and bool((tokens >= len(prior.symbols)).any()):
+            raise DataError(
+                "LogLinearHead: the tokens contain strings of source sentences, and need `source`, (B, L); pass it"
+            )
+        return
     end = len(prior.session.source.symbols)
     wrong = (plain(source) >= end) | (source < 0)
     if bool(wrong.any()):

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
+from fairseq_llrnn.backgrounds.algebra import ReadySlots, bound_to
 from fairseq_llrnn.backgrounds.background import BoundBackground, View
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights, broadcast_groups, class_log_sums
 from fairseq_llrnn.errors import DataError, OptionError
@@ -236,37 +237,35 @@ class LogLinearHead(StoredHead):
 
     # ---- batches ----------------------------------------------------------------------------------------------------
 
-    def bind(self, previous: Tensor, source: Tensor | None = None, text: Tensor | None = None) -> Condition:
+    def bind(
+        self, previous: Tensor, source: Tensor | None = None, text: Tensor | None = None, slots: ReadySlots = None
+    ) -> Condition:
         """Bind the background to a batch, before the network reads it.
 
         Args:
             previous: the tokens before each position, (B, T), first `</s>`. source: (B, L), padded.
             text: the text of backgrounds if training reads a changed text, (B, T'), T' ≥ T, one sentence a row, first
-                `</s>`. None: `previous`.
+                `</s>`. None: `previous`. slots: of the source, if a data set has made them.
 
         Raises:
-            DataError: the batch is empty, `source` does not have one row per sentence, or tokens are strings of
-                sources and `source` is None.
+            DataError: an empty batch, a source without a row for each sentence, or strings of a source without it.
         """
         check_rows(previous.shape, "tokens (B, T)", "sentences", source=source)
         if self.has_source_strings and not torch.compiler.is_compiling():
-            if source is not None:
-                check_source_ids(self.prior, source)
-            elif bool((previous >= self.num_words).any()):
-                raise DataError(
-                    "LogLinearHead: the tokens contain strings of source sentences, and need `source`, (B, L); pass it"
-                )
+            check_source_ids(self.prior, source, previous)
         as_whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
-        tokens, backgrounds = self.for_background(previous), []
-        for rows in [slice(None)] if as_whole else chunk_slices(previous, self.background.bind()):
-            left_out = None
-            if self.training:
-                words = previous[rows] if text is None else text[rows]
-                left_out = self.for_background(words)
-                for module in self.sources:
-                    left_out = module.restore_original_tokens(words, left_out)
-                left_out = left_out.masked_fill(left_out >= self.num_words, self.unk)
-            backgrounds.append((rows, self.bound_background(None if source is None else source[rows], left_out)))
+        chunks = [slice(None)] if as_whole else chunk_slices(previous, self.background.bind())
+        tokens, left_out = self.for_background(previous), None
+        if self.training:
+            words = previous if text is None else text
+            left_out = self.for_background(words)
+            for module in self.sources:
+                left_out = module.restore_original_tokens(words, left_out)
+            left_out = left_out.masked_fill(left_out >= self.num_words, self.unk)
+        if len(chunks) == 1:
+            backgrounds = [(chunks[0], self.bound_background(source, left_out, slots))]
+        else:
+            backgrounds = [(rows, self.bound_background(None if source is None else source[rows])) for rows in chunks]
         read = tokens
         if self.has_source_strings:
             parts = [(background, tokens[rows]) for rows, background in backgrounds]
@@ -275,9 +274,11 @@ class LogLinearHead(StoredHead):
             read = self.embedding.to_input_ids(previous, read)
         return Condition(backgrounds, tokens, read)
 
-    def bound_background(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
-        """Return the background of a batch with the classes of all sources. Arguments as in `Background.bind`."""
-        background = self.background.bind(source, text)
+    def bound_background(
+        self, source: Tensor | None = None, text: Tensor | None = None, slots: ReadySlots = None
+    ) -> BoundBackground:
+        """Return the background of a batch with the classes of all sources. Arguments as in `BySource.bind`."""
+        background = bound_to(self.background, source, text, slots)
         for module in self.sources:
             background = module.bind(background, None if source is None else plain(source))
         return background

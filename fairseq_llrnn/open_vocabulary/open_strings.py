@@ -137,6 +137,7 @@ class OpenWords(ClassSource):
         super().__init__()
         self.mixture, self.table, self.num_words, self.unk, self.speller = mixture, table, num_words, unk, speller
         self.replaces = mixture.of_class
+        self._string_rows: tuple[Tensor, ...] = ()  # of the table, on the device of the last tokens
 
     @classmethod
     def of(cls, head: Head, table: OpenTable | None, sizes: Any = None) -> OpenWords:
@@ -156,18 +157,23 @@ class OpenWords(ClassSource):
 
     # ---- text -------------------------------------------------------------------------------------------------------
 
+    def string_rows(self, ids: Tensor) -> list[Tensor]:
+        """Return `OpenTable.rows` of the strings with these ids (n,), all at least V."""
+        rows, ready = self.table.rows(), self._string_rows
+        if not ready or len(ready[0]) < len(rows[0]) or ready[0].device != ids.device:
+            ready = self._string_rows = tuple(torch.from_numpy(row).to(ids.device) for row in rows)
+        return [row[ids - self.num_words] for row in ready]
+
     def input_id_of(self, tokens: Tensor, read: Tensor) -> Tensor:
         """Replace strings beyond the dictionary in `read` by V + o, with o their most probable class."""
         outside = tokens >= self.num_words
-        if not bool(outside.any()):
-            return read
-        classes = torch.from_numpy(self.table.input_id_of(tokens[outside].cpu().numpy())).to(read)
+        _, classes, _ = self.string_rows(tokens[outside])
         return read.masked_scatter(outside, self.num_words + classes)
 
     def restore_original_tokens(self, tokens: Tensor, text: Tensor) -> Tensor:
         """Replace aliases in `text` by their words, as in the training text of b."""
         outside = tokens >= self.num_words
-        words = torch.from_numpy(self.table.words_of(tokens[outside].cpu().numpy())).to(text)
+        _, _, words = self.string_rows(tokens[outside])
         return text.masked_scatter(outside, torch.where(words < 0, self.unk, words))
 
     # ---- scores -----------------------------------------------------------------------------------------------------
@@ -191,11 +197,11 @@ class OpenWords(ClassSource):
         places = outside.nonzero().squeeze(1)
         if len(places) == 0:
             return log_prob
-        ids = targets[places].cpu().numpy()
-        log_strings = torch.from_numpy(self.table.log_probs(ids)).to(scores.device)
+        ids = targets[places]
+        log_strings, _, _ = self.string_rows(ids)
         if self.speller is not None:
             states = batch.hidden.flatten(0, 1)[places, : self.speller.hidden_size]
-            log_strings = self.speller.log_strings(states, ids, log_strings)
+            log_strings = self.speller.log_strings(states, ids.cpu().numpy(), log_strings)
         return log_prob.index_add(0, places, log_spelling(scores[places], log_strings).to(log_prob.dtype))
 
     def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -21,27 +21,41 @@ from fairseq_llrnn.open_vocabulary.classes import fold_of
 from fairseq_llrnn.open_vocabulary.spelling import draw_unknown, spell
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
+AT_ONCE = 10_000  # strings in one chunk
+
 
 class OpenTable:
     """The strings outside a dictionary with ids."""
 
     def __init__(self, vocabulary: OpenVocabulary, words: OpenWords) -> None:
         self.vocabulary, self.words = vocabulary, words
-        self._rows = np.zeros((0, len(vocabulary.names)), dtype=np.float32)  # by id − V; NaN: not computed yet
+        none = np.zeros(0, dtype=np.int64)
+        self._rows: tuple[np.ndarray, ...] = np.zeros((0, len(vocabulary.names)), dtype=np.float32), none, none
         self._spelt: dict[int, int] = {}  # open class -> id of its string
 
     def __deepcopy__(self, memo: object) -> OpenTable:
         return self  # a copy of a model belongs to the same dictionary
 
+    def rows(self) -> tuple[np.ndarray, ...]:
+        """Return facts about all strings with ids, by id − V.
+
+        Returns:
+            log P_o(w | w ∉ V), (m, O) float32. The most probable class argmax_o π_o P_o(w), (m,). The word of the
+            dictionary with this alias, −1 for other strings, (m,).
+        """
+        index, symbols = self.words.word_index, self.words.symbols
+        for start in range(self.words.num_words + len(self._rows[0]), len(symbols), AT_ONCE):
+            new = symbols[start : start + AT_ONCE]
+            log_probs = self.log_probs_of(new).astype(np.float32)
+            classes = (log_probs + self.vocabulary.log_shares).argmax(1)
+            words = np.array([index.get(string, -1) for string in new])
+            before = self._rows
+            self._rows = tuple(map(np.concatenate, zip(before, (log_probs, classes, words), strict=True)))
+        return self._rows
+
     def log_probs(self, ids: np.ndarray) -> np.ndarray:
         """Return log P_o(w | w ∉ V) of the strings with these ids, all at least V: (n,) -> (n, O) float32."""
-        if more := len(self.words.symbols) - self.words.num_words - len(self._rows):
-            self._rows = np.pad(self._rows, ((0, more), (0, 0)), constant_values=np.nan)
-        places = ids - self.words.num_words
-        new = np.unique(places[np.isnan(self._rows[places]).any(1)])
-        if len(new):
-            self._rows[new] = self.log_probs_of([self.words.symbols[self.words.num_words + i] for i in new.tolist()])
-        return self._rows[places]
+        return self.rows()[0][ids - self.words.num_words]
 
     def log_probs_of(self, strings: Sequence[str]) -> np.ndarray:
         """Return log P_o(w | w ∉ V) of strings without ids; a word of the dictionary counts as its alias: (n,
@@ -62,22 +76,9 @@ class OpenTable:
         outside = np.logaddexp(log_outside, np.where(alias, log_probs, -np.inf))
         return log_probs - outside
 
-    def input_id_of(self, ids: np.ndarray) -> np.ndarray:
-        """Return the most probable class of each string, its input id for a network: (n,) -> (n,).
-
-        argmax_o π_o P_o(w). The ids are at least V.
-        """
-        classes: np.ndarray = (self.log_probs(ids) + self.vocabulary.log_shares).argmax(1)
-        return classes
-
     def aliases(self, words: np.ndarray) -> np.ndarray:
         """Return the ids of the aliases of words of the dictionary: (n,) -> (n,)."""
         return np.array([self.words.open(self.words.symbols[word]) for word in words.tolist()], dtype=np.int64)
-
-    def words_of(self, ids: np.ndarray) -> np.ndarray:
-        """Return the words of the dictionary with these aliases, −1 for other strings: (n,) -> (n,)."""
-        index, symbols = self.words.word_index, self.words.symbols
-        return np.array([index.get(symbols[i], -1) for i in ids.tolist()], dtype=np.int64)
 
     def drawn(self, of_class: int, count: int, random: np.random.Generator) -> np.ndarray:
         """Return the ids of samples of an open class, none of them a word of the dictionary: (count,)."""

@@ -183,7 +183,8 @@ class LogLinearCriterion(FairseqCriterion):
         if not isinstance(decoder, LogLinearDecoder):
             raise OptionError("--criterion log_linear: expected a log-linear model: --arch llrnn_…")
         head = decoder.head
-        _, extra = model(**sample["net_input"])
+        prepared = {"slots": sample["slots"]} if "slots" in sample else {}
+        _, extra = model(**sample["net_input"], **prepared)
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)
         batch: Batch = extra["batch"]

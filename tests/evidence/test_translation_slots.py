@@ -168,7 +168,7 @@ def test_what_is_evidence_anyway_is_no_such_slot() -> None:
     bound = bind(prior, SENTENCES)
     assert WORDS.index("12") not in offered(bound, 1)
     assert WORDS.index("12") in bound.slots.words[1].tolist(), "evidence has it"
-    assert bound.slots.count.tolist() == [len(offered(bound, row)) + (row in (1, 3)) for row in range(4)]
+    assert bound.slots.sizes.tolist() == [len(offered(bound, row)) + (row in (1, 3)) for row in range(4)]
     rare = without_identity(prior.output)[prior.output.class_of]
     assert [word for word, one in zip(WORDS, rare, strict=True) if not one] == ["pes", "vidí"], "have an identity"
 

@@ -52,7 +52,7 @@ def test_strings_outside_a_dictionary_have_an_id_that_says_them(task: Any) -> No
 def aliases(evidence: EvidenceWorld, share: float, seed: int = 1, epoch: int = 1) -> tuple[Any, UnknownAliases]:
     task = build([*evidence.train_args(), "--evidence-dropout", str(share), "--seed", str(seed)]).task
     task.load_dataset("train", combine=True)
-    data = task.dataset("train")
+    data = task.dataset("train").dataset
     assert isinstance(data, UnknownAliases)
     data.set_epoch(epoch)
     return task, data
@@ -109,9 +109,9 @@ def test_a_target_that_needs_evidence_and_has_none(evidence: EvidenceWorld) -> N
 
 def test_only_training_has_aliases(evidence: EvidenceWorld, task: Any) -> None:
     task.load_dataset("valid")
-    assert not isinstance(task.dataset("valid"), UnknownAliases)
+    assert not isinstance(task.dataset("valid").dataset, UnknownAliases)
     task.load_dataset("valid", combine=True)  # as --combine-valid-subsets does
-    assert not isinstance(task.dataset("valid"), ChangedPairs)
+    assert not isinstance(task.dataset("valid").dataset, ChangedPairs)
     assert not isinstance(aliases_of_nothing(evidence), UnknownAliases)
 
 
@@ -123,7 +123,8 @@ def test_validation_on_the_training_data_has_no_aliases(evidence: EvidenceWorld)
     data = task.dataset("train")
     training = task.get_batch_iterator(dataset=data, max_tokens=100, grouped_shuffling=False)
     validation = task.get_batch_iterator(dataset=data, max_tokens=1000)
-    assert isinstance(training.dataset, UnknownAliases) and not isinstance(validation.dataset, ChangedPairs)
+    assert isinstance(training.dataset.dataset, UnknownAliases)
+    assert not isinstance(validation.dataset.dataset, ChangedPairs)
     assert len(validation) < len(training) == task.batches_per_epoch
     with pytest.raises(DataError, match="sentence 1 of the train data"):
         task.get_batch_iterator(dataset=data, max_tokens=1000, max_positions=(1, 1))
@@ -132,7 +133,7 @@ def test_validation_on_the_training_data_has_no_aliases(evidence: EvidenceWorld)
 def aliases_of_nothing(evidence: EvidenceWorld) -> Any:
     task = build([*evidence.train_args(), "--evidence-dropout", "0"]).task
     task.load_dataset("train", combine=True)
-    return task.dataset("train")
+    return task.dataset("train").dataset
 
 
 def ngrams_of(batch: dict[str, Any], head: Any, shorter: int = 0) -> BoundAutomaton:

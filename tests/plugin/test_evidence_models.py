@@ -8,6 +8,8 @@ from evidence_world import PREFIXES, SENTENCES, EvidenceWorld, batch, make
 from model_checks import assert_sums_over_words_and_slots_and_trains, parallel
 from tiny_world import randomised
 
+from fairseq_llrnn.evidence.slots import packed, slots_of
+
 VARIANTS: dict[str, tuple[str, list[str]]] = {
     "lstm": ("static", ["llrnn_lstm"]),
     "tied": ("static", ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features"]),
@@ -50,7 +52,8 @@ def test_under_torchs_distributed_data_parallel(evidence: EvidenceWorld) -> None
         wrapped = parallel(setting.model)
         without = batch(setting.task, ["el tahc", "enu emmop"], ["le chat", "une pomme"])
         for sample in (without, batch(setting.task, SENTENCES, PREFIXES), without):
-            hidden, extra = wrapped(**sample["net_input"])
+            slots = slots_of(setting.task.offered.table, sample["net_input"]["src_tokens"])
+            hidden, extra = wrapped(**sample["net_input"], slots=packed(slots))
             mask = sample["target"].ne(setting.task.target_dictionary.pad())
             setting.model.decoder.head.target_log_probs(extra["batch"], sample["target"])[mask].sum().backward()
     finally:

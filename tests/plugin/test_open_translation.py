@@ -122,7 +122,7 @@ def test_beside_evidence_unknown_words_are_spelled(sampling: bool, evidence: Evi
 def test_copied_words_are_no_unknown_ones_in_training(evidence: EvidenceWorld, with_evidence: str) -> None:
     task = build([*evidence.train_args("llrnn_lstm", with_evidence), "--evidence-dropout", "0.5"]).task
     task.load_dataset("train", combine=True)
-    data, table = task.dataset("train"), evidence_table(task.prior)
+    data, table = task.dataset("train").dataset, evidence_table(task.prior)
     assert isinstance(data, RareWordAliases)
     size, changed, kept = len(task.target_dictionary), 0, 0
     for epoch in range(1, 4):

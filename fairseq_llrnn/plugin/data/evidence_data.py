@@ -1,8 +1,11 @@
 """Changes to the sentences of a data set for evidence and unknown words, in training and validation.
 
-`MergedTargets` are targets in which slots replace the pieces, or words, that spell them (evidence/slots.py). The slots
-of a source depend only on the source. So training, validation and prefixes read a target as a search writes it. A
-warning is printed once when a data set is loaded whose strings do not fit into the slots.
+`WithSlots` makes the slots of a batch (evidence/slots.py), in a worker of the data loader if there are any. Its strings
+outside the dictionary have their ids before, because `warn_of_lost_evidence` looks up all words of the text.
+
+`MergedTargets` are targets in which slots replace the pieces, or words, that spell them. The slots of a source depend
+only on the source. So training, validation and prefixes read a target as a search writes it. A warning is printed once
+when a data set is loaded whose strings do not fit into the slots.
 
 If the dictionaries have all words of the training text, a model would never learn to treat unknown ones. So training
 changes some words. The choice depends only on the seed, the epoch and the sentence's number, so that a resumed run
@@ -28,25 +31,25 @@ from fairseq.data import BaseWrapperDataset, Dictionary, FairseqDataset, data_ut
 from torch import Tensor
 
 from fairseq_llrnn.evidence.evidence_table import EvidenceTable, no_room
-from fairseq_llrnn.evidence.slots import merged_target
+from fairseq_llrnn.evidence.slots import merged_target, packed, slots_of
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.prior.prior import Prior
 
 
-class MergedTargets(BaseWrapperDataset):
-    """Pairs with merged targets. Sizes are those of the original targets, which are not shorter."""
+class WithSlots(BaseWrapperDataset):
+    """Pairs whose batches have the slots of the sources, `packed`, next to `net_input`, which searches read."""
 
     def __init__(self, dataset: FairseqDataset, table: EvidenceTable) -> None:
         super().__init__(dataset)
         self.table = table
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        pair: dict[str, Any] = self.dataset[index]
-        if pair["target"] is None:
-            return pair
-        return pair | {"target": merged_target(self.table, pair["source"], pair["target"])}
+    def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
+        batch: dict[str, Any] = super().collater(samples)
+        if not batch:
+            return batch
+        return batch | {"slots": packed(slots_of(self.table, batch["net_input"]["src_tokens"]))}
 
     @property
     def src(self) -> Any:
@@ -56,6 +59,16 @@ class MergedTargets(BaseWrapperDataset):
     @property
     def tgt(self) -> Any:
         return self.dataset.tgt
+
+
+class MergedTargets(WithSlots):
+    """Pairs with merged targets. Sizes are those of the original targets, which are not shorter."""
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        pair: dict[str, Any] = self.dataset[index]
+        if pair["target"] is None:
+            return pair
+        return pair | {"target": merged_target(self.table, pair["source"], pair["target"])}
 
 
 CHUNK_SIZE = 4096  # sentences per operation, so that a million of them take seconds

@@ -34,6 +34,7 @@ from fairseq_llrnn.plugin.data.evidence_data import (
     ChangedPairs,
     MergedTargets,
     UnknownAliases,
+    WithSlots,
     WithTextTargets,
     warn_of_lost_evidence,
 )
@@ -240,9 +241,9 @@ class OfferedStrings:
             pairs = InventedEvidence(pairs, self.prior, self.cfg.invented_evidence, self.cfg.seed)
         return pairs
 
-    def merged(self, pairs: FairseqDataset) -> FairseqDataset:
-        """Return pairs whose targets have slots as single tokens."""
-        return MergedTargets(pairs, self.table) if self.are_long else pairs
+    def with_slots(self, pairs: FairseqDataset) -> FairseqDataset:
+        """Return pairs with their slots, which are single tokens of the targets."""
+        return (MergedTargets if self.are_long else WithSlots)(pairs, self.table)
 
     def with_text(self, pairs: FairseqDataset, text: FairseqDataset) -> FairseqDataset:
         """Add the targets of the text to changed pairs, if the background was estimated from sentences."""

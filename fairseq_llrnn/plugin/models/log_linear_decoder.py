@@ -22,6 +22,7 @@ from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor, nn
 
+from fairseq_llrnn.backgrounds.algebra import ReadySlots
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import ID_MASK
 from fairseq_llrnn.head.checks import check_allowed
@@ -154,18 +155,19 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         incremental_state: IncrementalState | None = None,
         src_lengths: Tensor | None = None,
         text: Tensor | None = None,
+        slots: ReadySlots = None,
     ) -> Output:
         """Return hidden states (B, T, H) and their record (`head.Batch`), or the step of the last one in a search.
 
         Args:
             prev_output_tokens: (B, T). incremental_state: of a search.
             src_lengths: unused, because padding is on the right.
-            text: as for LogLinearHead.bind, if training has changed the tokens.
+            text, slots: as for LogLinearHead.bind, if a data set has made them.
         """
         if incremental_state is not None:
             return self._search_step(prev_output_tokens, encoder_out, incremental_state)
         source = None if encoder_out is None else encoder_out["src_tokens"][0]
-        condition = self.head.bind(prev_output_tokens, source, text)
+        condition = self.head.bind(prev_output_tokens, source, text, slots)
         with short_products(self, prev_output_tokens) as short:
             states = self.hidden(condition.input_ids, encoder_out, None)
         hidden = states.hidden.to(torch.bfloat16) if short else states.hidden
@@ -329,9 +331,10 @@ class LogLinearTranslationModel(LogLinearModel, FairseqEncoderDecoderModel):
     """An encoder and a log-linear decoder."""
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor | None, prev_output_tokens: Tensor, text: Tensor | None = None
-    ) -> Output:
+        self, src_tokens: Tensor, src_lengths: Tensor | None, prev_output_tokens: Tensor, text: Tensor | None = None,
+        slots: ReadySlots = None,
+    ) -> Output:  # fmt: skip
         """Return hidden states (B, T, H) of a batch, and their record, from the arguments of encoder and decoder."""
         encoder_out = self.encoder(src_tokens, src_lengths=src_lengths)
-        output: Output = self.decoder(prev_output_tokens, encoder_out, text=text)
+        output: Output = self.decoder(prev_output_tokens, encoder_out, text=text, slots=slots)
         return output

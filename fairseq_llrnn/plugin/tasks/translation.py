@@ -134,7 +134,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             data = RareWordAliases(data, self.prior, opened, self.cfg.seed, True)
         data = self.extended(data, split, epoch, training, read)
         if self.offered is not None:
-            data = self.offered.merged(data)
+            data = self.offered.with_slots(data)
             data = self.offered.with_text(data, pairs) if training else data
         self.datasets[split] = data
 

@@ -106,13 +106,12 @@ def test_a_form_is_one_token_however_many_pieces_it_has(prior: Prior) -> None:
     source = batch(table, terms, ["aba b </s>"])
     slots = slots_of(table, source)
     whole, known = table.convention.whole, prior.symbols
-    assert slots.groups is not None
-    every = zip(slots.words[0].tolist(), slots.groups.spelling_mask[0].tolist(), strict=True)
+    every = zip(slots.words[0].tolist(), slots.spelling_mask[0].tolist(), strict=True)
     words = {table.target.symbols[word]: word for word, is_spelling in every if not is_spelling}
-    assert slots.words[slots.groups.spelling_mask].tolist() == [known.index(whole("ab"))]
+    assert slots.words[slots.spelling_mask].tolist() == [known.index(whole("ab"))]
     assert set(words) == {*map(whole, FORMS["ab"]), f"{whole('ab')} {whole('Ann')}"}
     assert whole("ab") in known and min(words.values()) >= len(known), "a single piece may be a part of other words"
-    assert bool(slots.unknown[slots.exist & ~slots.groups.spelling_mask].all())
+    assert bool(slots.unknown[slots.exist & ~slots.spelling_mask].all())
     names = prior.output.features.names
     rows = {
         word: {names[f] for f in table.rows[table.groups.groups[0].rows[i]][0]}
