@@ -38,7 +38,6 @@ from fairseq_llrnn.prior.part import Facts, Part, PriorView, SavedPart, register
 from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.features.feature_table import Signatures
     from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Head
 
 
@@ -70,9 +69,6 @@ class OpenVocabularyPart(Part):
 
     def class_source(self, head: Head) -> ClassSource:
         return open_words()(head)
-
-    def input_signatures(self, signatures: Signatures) -> Signatures:
-        return self.vocabulary.input_signatures(signatures)
 
     def lines(self, prior: PriorView) -> list[str]:
         lexicon = self.vocabulary.strings.lexicon
