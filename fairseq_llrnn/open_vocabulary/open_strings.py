@@ -7,7 +7,7 @@ A `Speller` spells strings of open classes in addition to the n-grams, if the op
     @register_speller("neural")                 in a module that registry.py finds in the group `spellers`
     def my_speller(head, table, sizes): return MySpeller(…)
 
-A prior of such a kind stores the rare words of its n-grams (`OpenVocabulary.rare`).
+A prior of such a kind stores the words of its classes (`OpenVocabulary.class_words`).
 
 An `OpenMixture` scores the open classes, given a hidden state: the probability of a word outside the dictionary, and
 of each class. The background gives <unk> the weight b(K, <unk>), of which class o has the share π_o. So Z has a term
