@@ -71,6 +71,7 @@ class LogLinearHead(StoredHead):
     """The output layer, and optionally the input embedding, over a prior."""
 
     class_sizes: Tensor  # (S,) int64
+    open_words: OpenWords | None  # the source that spells <unk>, if the vocabulary is open
 
     start, advance, step, top_k = search.start, search.advance, search.step, search.top_k
     to_input_ids = search.to_input_ids
@@ -153,6 +154,7 @@ class LogLinearHead(StoredHead):
         self.background = prior.background(has_source=self.source_size is not None)
         self.background.gates(self.hidden_size)
         self.sources = self._new_sources(classes)  # of context classes, the innermost first
+        self.__dict__["open_words"] = self._modules.get("open_words")  # without a second name in torch's registry
         self.has_source_strings = self.source_size is not None and prior.has_source_strings
         self.replaced = None if self.open_words is None else self.open_words.replaces
         if self.embedding is not None and self.open_words is not None and not self.has_source_strings:
@@ -195,11 +197,6 @@ class LogLinearHead(StoredHead):
         for source in sources:
             self._modules[source.name] = source
         return sources
-
-    @property
-    def open_words(self) -> OpenWords | None:
-        """The source that spells <unk>, or None without an open vocabulary."""
-        return self._modules.get("open_words")  # type: ignore[return-value]
 
     def set_normaliser(self, normaliser: NormaliserOf) -> None:
         """Replace the normaliser."""

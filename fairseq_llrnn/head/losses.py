@@ -29,10 +29,8 @@ class ScoredHead(Head, Protocol):
     """The attributes of a head that its losses use."""
 
     class_sizes: Tensor  # (S,) int64
+    open_words: OpenWords | None
     normaliser: Normaliser
-
-    @property
-    def open_words(self) -> OpenWords | None: ...
 
     @property
     def has_learned_background(self) -> bool: ...
