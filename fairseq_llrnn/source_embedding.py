@@ -23,7 +23,6 @@ from fairseq_llrnn.features.dictionary import PAD, UNK, plain
 from fairseq_llrnn.head.checks import check_fingerprint, fingerprint_of
 from fairseq_llrnn.head.inputs import numbers
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
-from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
 
 FINGERPRINT = "source_prior_fingerprint"  # the end of its name in a checkpoint
@@ -76,7 +75,7 @@ class SourceEmbedding(nn.Module):
 
 def unused_parts(prior: Prior) -> list[str]:
     """Return the names of the parts of a prior that an encoder does not use."""
-    parts = [name for name, part in zip(prior.names, prior.parts, strict=True) if not isinstance(part, GuessesPart)]
+    parts = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.kind != "guesses"]
     return ["its background", *parts]
 
 
