@@ -75,7 +75,7 @@ class SourceEmbedding(nn.Module):
 
 def unused_parts(prior: Prior) -> list[str]:
     """Return the names of the parts of a prior that an encoder does not use."""
-    parts = [name for name, part in zip(prior.names, prior.parts, strict=True) if not part.is_of_features]
+    parts = [name for name, part in zip(prior.names, prior.parts, strict=True) if part.kind != "guesses"]
     return ["its background", *parts]
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger import LEDGER, NOT_RECORDED
+
 from fairseq_llrnn.errors import DataError, one_line_errors
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure the structure of this package for a newcomer: sizes, calls in a batch and a search step, options.
 
-    python scripts/structure.py [--json | --page]
+    python scripts/structure.py [--json | --page | --hooks]
 
     code       lines without docstrings, comments and blank ones; files; functions of at most three lines
     paths      a batch to its loss, and a step of a search (beam 5), of an LSTM translator on the corpus of
@@ -9,7 +9,9 @@
                number of calls in another file than the one before. Once with a unigram as background, once with lexical
                translations and evidence
     imports    modules of this package that a fairseq command with this translator imports
-    names      words of single ideas in head/, and lookups of one part of a prior outside the part
+    hooks      methods and attributes of base classes that a single class defines again, of package and research. A hook
+               does nothing by itself: it raises NotImplementedError, or returns a constant or an argument. Classes of
+               examples/ count as users. --hooks lists them
     options    of `llrnn prior`
     prior      calls of functions of this package in `build_prior` of eight words, the first one of a process
 
@@ -25,7 +27,6 @@ import functools
 import io
 import json
 import logging
-import re
 import statistics
 import subprocess
 import sys
@@ -43,7 +44,7 @@ PACKAGE = ROOT / "fairseq_llrnn"
 DESIGN = ROOT / "docs" / "design.md"
 MARKS = "<!-- by scripts/structure.py --page -->", "<!-- end -->"
 SHORT = 3  # lines of a function that hardly does anything
-IDEAS = ("evidence", "expert", "speller", "tree", "sampler", "character", "learned.temperature")  # not that of a search
+CODE = (PACKAGE, ROOT / "research" / "llrnn_research")
 SIZES = (
     "--arch llrnn_lstm --encoder-embed-dim 16 --encoder-hidden-size 16 --decoder-embed-dim 16 --decoder-hidden-size 16"
 )
@@ -98,14 +99,79 @@ def outside_systems(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.rglob("*.py")) if path.relative_to(folder).parts[0] not in apart]
 
 
-def names() -> dict[str, int]:
-    head = "\n".join(path.read_text(encoding="utf-8") for path in sorted((PACKAGE / "head").glob("*.py")))
-    asked = 0
-    for path in PACKAGE.rglob("*.py"):
-        if PACKAGE / "prior" / "parts" not in path.parents:
-            asked += len(re.findall(r"\.find\(\w+Part\)", path.read_text(encoding="utf-8")))
-    used = [word for word in IDEAS if re.search(word, head, re.IGNORECASE)]
-    return {"words of single ideas in head/": len(used), "questions for one part (`.find(…Part)`)": asked}
+def name_of(base: ast.expr) -> str:
+    """Return the name of a base class, without module and type arguments."""
+    if isinstance(base, ast.Subscript):
+        base = base.value
+    return base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+
+
+def assigned(statement: ast.stmt) -> list[str]:
+    """Return the names that an assignment defines: `name`, or `self.name` without `self`."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    flat = [each for target in targets for each in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    named = (each.id if isinstance(each, ast.Name) else own_attribute(each) for each in flat)
+    return [name for name in named if name]
+
+
+def own_attribute(node: ast.AST | None) -> str:
+    """Return `name` of `self.name` and `cls.name`, otherwise an empty string."""
+    is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+    return node.attr if is_own else ""  # type: ignore[union-attr]
+
+
+def has_no_effect(function: ast.FunctionDef) -> bool:
+    """Return whether a method raises NotImplementedError, or only returns a constant or an argument."""
+    body = [line for line in function.body if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))]
+    if len(body) > 1:
+        return False
+    if not body or isinstance(body[0], ast.Raise):
+        return not body or "NotImplementedError" in ast.unparse(body[0])
+    return isinstance(body[0], ast.Return) and not any(map(own_attribute, ast.walk(body[0])))
+
+
+def hooks_of(kind: ast.ClassDef) -> Iterator[str]:
+    """Yield the names of a class's hooks."""
+    is_record = any("dataclass" in ast.unparse(decorator) for decorator in kind.decorator_list)
+    for line in kind.body:
+        if isinstance(line, ast.FunctionDef):
+            found = [line.name] if has_no_effect(line) else []
+        else:
+            is_value = getattr(line, "value", None) is not None and not is_record  # otherwise a declaration of a type
+            found = assigned(line) if is_value or "ClassVar" in ast.unparse(line) else []
+        yield from (name for name in found if not name.startswith("_"))
+
+
+def definitions(kind: ast.ClassDef) -> set[str]:
+    """Return the names of the methods and attributes that a class defines."""
+    methods = [line for line in kind.body if isinstance(line, ast.FunctionDef)]
+    inside = [node for method in methods for node in ast.walk(method) if isinstance(node, ast.Assign | ast.AnnAssign)]
+    of_self = {own_attribute(target) for node in inside for target in getattr(node, "targets", [node])}
+    own = {name for line in kind.body for name in assigned(line)}
+    return {method.name for method in methods} | own | of_self
+
+
+def hooks_with_one_user() -> list[str]:
+    """Return the hooks that one class defines again, as `Class.hook: user`."""
+    classes: list[tuple[ast.ClassDef, bool]] = []  # and whether it is in an example
+    for folder in (*CODE, ROOT / "examples"):
+        for path in sorted(folder.rglob("*.py")):
+            nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            classes += [(node, folder not in CODE) for node in nodes if isinstance(node, ast.ClassDef)]
+
+    def below(name: str) -> list[ast.ClassDef]:
+        direct = [kind for kind, _ in classes if kind.name != name and name in map(name_of, kind.bases)]
+        return [each for kind in direct for each in (kind, *below(kind.name))]
+
+    found = []
+    for kind, is_example in classes:
+        if is_example or "Protocol" in map(name_of, kind.bases):
+            continue
+        users = {each.name: definitions(each) for each in below(kind.name)}
+        for hook in hooks_of(kind):
+            if len(names := [name for name, defined in users.items() if hook in defined]) == 1:
+                found.append(f"{kind.name}.{hook}: {names[0]}")
+    return sorted(found)
 
 
 # ---- what a batch and a search step pass through --------------------------------------------------------------------
@@ -231,9 +297,9 @@ def measure() -> dict[str, dict[str, Any]]:
     core = sum(len(code_lines(path.read_text(encoding="utf-8"))) for path in outside_systems(PACKAGE))
     of_core = {"code lines outside systems and huggingface": core}
     found: dict[str, dict[str, Any]] = {"package": sizes(PACKAGE) | of_core}
-    found["research"] = sizes(ROOT / "research" / "llrnn_research")
+    found["research"] = sizes(CODE[1])
     found["tests"] = sizes(ROOT / "tests")
-    found["names"] = names()
+    found["hooks"] = {"with one user": len(hooks_with_one_user())}
     command = [sys.executable, __file__, "--prior"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found["prior of eight words"] = {"calls": json.loads(output.splitlines()[-1])}
@@ -263,6 +329,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     parser.add_argument("--imports", nargs=2, metavar=("DATA", "PRIOR"), type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--prior", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--hooks", action="store_true", help="list the hooks with one user")
     parser.add_argument("--page", action="store_true", help="write the table into docs/design.md")
     args = parser.parse_args()
     if args.imports:
@@ -270,6 +337,9 @@ def main() -> int:
         warnings.simplefilter("ignore")
         walk(*args.imports)
         print(len([name for name in sys.modules if name.split(".")[0] == PACKAGE.name]))
+        return 0
+    if args.hooks:
+        print(*hooks_with_one_user(), sep="\n")
         return 0
     if args.prior:
         print(calls_of_a_prior())

@@ -12,6 +12,7 @@ singular has 50 % there, and more in `all` if there are more pairs with a right 
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -98,6 +99,11 @@ def measure(
     return outcomes
 
 
+def share_of(kind: str, seed: Seed) -> float:
+    """Return the share of right pairs of a phenomenon."""
+    return mean(seed[kind])
+
+
 def table(outcomes: dict[str, list[Seed]]) -> str:
     """Return the percentage of right pairs, with a line per phenomenon and a column per network.
 
@@ -117,7 +123,7 @@ def table(outcomes: dict[str, list[Seed]]) -> str:
         return f"| {name} | {num_pairs:,} | {' | '.join(cells)} |"
 
     for kind, size in sizes.items():
-        lines.append(line(kind.replace("_", " "), size, lambda seed, kind=kind: mean(seed[kind]), False))
+        lines.append(line(kind.replace("_", " "), size, partial(share_of, kind), False))
     total = sum(sizes.values())
     lines.append(line("mean of lists", total, lambda seed: mean(map(mean, seed.values())), True))
     lines.append(line("all", total, lambda seed: mean(right for of_kind in seed.values() for right in of_kind), True))

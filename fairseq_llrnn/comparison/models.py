@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fairseq_llrnn import defaults
 from fairseq_llrnn.comparison.settings import MODELS, OURS, RATES, TRIALS, Comparison, FineTuning, Trial, weights_of
 from fairseq_llrnn.comparison.texts import Texts
 from fairseq_llrnn.errors import OptionError
@@ -23,11 +24,9 @@ PIECE_ORDERS = (3, 5)  # of n-grams over pieces, for mixtures
 PIECE_SIZES = (500, 2000)
 CHARACTERS_PER_PIECE = {500: 1.9, 2000: 3.6}
 QUICK_SIZES = (500,)
-MAX_TOKENS = 1024  # of a batch
-# epochs and updates without improvement, after which a training stops, and after which the learning rate falls. Without
-# the updates, small texts with few batches would stop during the plateau that most trainings have at their beginning.
-PATIENCE, UPDATES = 5, 100
-RATE_PATIENCE, RATE_UPDATES = 1, 20
+# Least updates without improvement before a training stops, and before the learning rate falls. Without them, small
+# texts with few batches would stop during the plateau that most trainings have at their beginning.
+UPDATES, RATE_UPDATES = 100, 20
 
 # for estimates
 START = 5.0  # seconds of a job before and after its training
@@ -165,15 +164,15 @@ def training_options(job: Job, epochs: int, longest: int, num_tokens: int) -> li
     """
     assert isinstance(job.trial, Trial)
     dropout, width, rate = job.trial
-    batch = max(MAX_TOKENS, longest)
+    batch = max(defaults.SMALL_MAX_TOKENS, longest)
     patience, rate_patience = (
         max(least, math.ceil(updates * batch / num_tokens))
-        for least, updates in ((PATIENCE, UPDATES), (RATE_PATIENCE, RATE_UPDATES))
+        for least, updates in ((defaults.SMALL_PATIENCE, UPDATES), (defaults.RATE_PATIENCE, RATE_UPDATES))
     )
     return [
-        *("--arch", "llrnn_lm_small", "--dropout", str(dropout), "--lr", str(rate), "--seed", str(job.seed)),
+        *("--arch", defaults.SMALL_ARCH, "--dropout", str(dropout), "--lr", str(rate), "--seed", str(job.seed)),
         *("--decoder-embed-dim", str(width), "--decoder-hidden-size", str(width), "--max-epoch", str(epochs)),
         *("--bf16-products", "--num-workers", "0", "--log-format", "simple", "--patience", str(patience)),
-        *("--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4", "--lr-patience", str(rate_patience)),
+        *(*defaults.FALLING_RATE.split(), str(rate_patience)),
         *("--max-tokens", str(batch), "--tokens-per-sample", str(max(512, longest))),
     ]

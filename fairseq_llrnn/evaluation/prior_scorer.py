@@ -25,8 +25,8 @@ from fairseq_llrnn.evaluation.training_words import training_words
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.head.head import LogLinearHead
-from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.output.records import Batch
+from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -47,14 +47,14 @@ class PriorScorer(LineScorer, ScoringModel):
         problem = None
         if any(part.needs_source for part in prior.parts):
             problem = "depends on a source sentence"
-        elif any(part.needs_fairseq for part in prior.parts):
+        elif prior.find(ModelPart) is not None:
             problem = "reads a trained model"
         else:
             self.head = LogLinearHead(prior, 1, initial_scale=0.0).eval()
             parts = [*self.head.background.modules()]
             if any(isinstance(part, Mixture) and part.weighting == "network" for part in parts):
                 problem = "has weights that a network chooses at each word"
-        strings = None if problem else self.head.find(OpenWords)
+        strings = None if problem else self.head.open_words
         if strings is not None and strings.speller is not None:
             problem = "spells unknown words by a network"
         if problem:

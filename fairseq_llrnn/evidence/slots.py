@@ -205,12 +205,10 @@ class SlotRows(ClassSource):
     """
 
     name, kind = "slot_rows", EvidenceSlots
-    needs_source_states = reads_marks = True
+    needs_source_states = True
 
-    def __init__(self, encoder_size: int, hidden_size: int, table: Callable[[], EvidenceTable] | None = None) -> None:
-        """table: returns the offers of source tokens, if texts are encoded."""
+    def __init__(self, encoder_size: int, hidden_size: int) -> None:
         super().__init__()
-        self.table = table
         # zeros: at first, only features and the background distinguish slots
         self.pointer = nn.Parameter(torch.zeros(hidden_size, encoder_size))
 
@@ -230,9 +228,6 @@ class SlotRows(ClassSource):
     def rows(self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None) -> RowPair:
         assert layer is not None and isinstance(layer.source, EvidenceSlots) and source_states is not None
         return self(layer.source, weight, head.output.bias, source_states)
-
-    def retokenize_target(self, source: Tensor, target: Tensor) -> Tensor:
-        return target if self.table is None else merged_target(self.table(), source, target)
 
     def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
         rows = batch.rows.of_source[self.name]

@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -53,8 +53,8 @@ from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation
+    from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 
-Source = TypeVar("Source", bound=ClassSource)
 SAMPLE = 32  # random bytes that detect a move that loses the contents of tensors
 
 
@@ -67,15 +67,12 @@ class MassChange(Protocol):
         """Return the changed class weights of N positions. hidden: (N, H)."""
         ...
 
-    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """As `ClassSource.check_weights`."""
-        ...
-
 
 class LogLinearHead(StoredHead):
     """The output layer, and optionally the input embedding, over a prior."""
 
     class_sizes: Tensor  # (S,) int64
+    open_words: OpenWords | None  # the source that spells <unk>, if the vocabulary is open
 
     start, advance, step, top_k = search.start, search.advance, search.step, search.top_k
     to_input_ids = search.to_input_ids
@@ -158,10 +155,11 @@ class LogLinearHead(StoredHead):
         self.background = prior.background(has_source=self.source_size is not None)
         self.background.gates(self.hidden_size)
         self.sources = self._new_sources(classes)  # of context classes, the innermost first
+        self.__dict__["open_words"] = self._modules.get("open_words")  # without a second name in torch's registry
         self.has_source_strings = self.source_size is not None and prior.has_source_strings
-        self.replaced = next((source.replaces for source in self.sources if source.replaces is not None), None)
-        if self.embedding is not None and not self.has_source_strings:
-            self.embedding.input_id_of = next((source.input_id_of for source in self.sources if source.opens), None)
+        self.replaced = None if self.open_words is None else self.open_words.replaces
+        if self.embedding is not None and self.open_words is not None and not self.has_source_strings:
+            self.embedding.input_id_of = self.open_words.input_id_of
         self.change: MassChange | None = None
         if class_weights is not None:
             self._keep("change", class_weights(self))
@@ -198,16 +196,8 @@ class LogLinearHead(StoredHead):
             of_parts.append(source)
         sources = [*sorted(of_parts, key=lambda source: source.kind is None), *of_options]
         for source in sources:
-            if source.num_columns and not source.needs_all_rows:
-                raise OptionError(
-                    f"{source.name}: a source of classes with num_columns widens all rows; set needs_all_rows = True"
-                )
             self._modules[source.name] = source
         return sources
-
-    def find(self, kind: type[Source]) -> Source | None:
-        """Return the class source of that type, or None if there is none."""
-        return next((source for source in self.sources if isinstance(source, kind)), None)
 
     def set_normaliser(self, normaliser: NormaliserOf) -> None:
         """Replace the normaliser."""
@@ -259,8 +249,8 @@ class LogLinearHead(StoredHead):
         if self.training:
             words = previous if text is None else text
             left_out = self.for_background(words)
-            for module in self.sources:
-                left_out = module.restore_original_tokens(words, left_out)
+            if self.open_words is not None:
+                left_out = self.open_words.restore_original_tokens(words, left_out)
             left_out = left_out.masked_fill(left_out >= self.num_words, self.unk)
         if len(chunks) == 1:
             backgrounds = [(chunks[0], self.bound_background(source, left_out, slots))]
@@ -395,24 +385,24 @@ class LogLinearHead(StoredHead):
                     place = place.first_positions()
                 self._check_replaced(place.view)
                 pairs.append(source.rows_at(place))
-        scores, source_scores = [row_scores_at(hidden, *pair) for pair in pairs], {}
+        scores = [row_scores_at(hidden, *pair) for pair in pairs]
         static = self.output.rows.num_rows
         of_slots = []
         if scores:
             slot_weights = class_weights.select_classes(slice(static, None))
             of_slots = [broadcast_groups(slot_weights.shared, slot_weights.num_rows)]
-        for source in self.sources:
-            if source.replaces is not None:
-                of_classes = source_scores[source.name] = source.scores(hidden, rows.of_source[source.name])
-                scores.append(of_classes.logsumexp(-1, keepdim=True))
-                replaced = torch.full((class_weights.num_rows,), source.replaces, device=hidden.device)
-                of_slots.append(class_weights.for_classes(replaced).unsqueeze(1))
+        of_strings = None
+        if self.open_words is not None:
+            of_strings = self.open_words.scores(hidden, rows.of_source[self.open_words.name])
+            scores.append(of_strings.logsumexp(-1, keepdim=True))
+            replaced = torch.full((class_weights.num_rows,), self.open_words.replaces, device=hidden.device)
+            of_slots.append(class_weights.for_classes(replaced).unsqueeze(1))
         slots = None
         if scores:
             together = scores[0] if len(scores) == 1 else torch.cat(scores, dim=2)
             mass = of_slots[0] if len(of_slots) == 1 else torch.cat(of_slots, dim=1)
             slots = SlotScores(together.flatten(0, 1), mass, self.replaced)
-        return Batch(hidden, view, class_weights, rows, slots, source_scores, **more)
+        return Batch(hidden, view, class_weights, rows, slots, of_strings, **more)
 
     # ---- inputs of the network --------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.data import get_worker_info
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, OpenWords, plain
+from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, OpenWords
 from fairseq_llrnn.head.checks import check_rows, check_token_ids
 from fairseq_llrnn.output.class_source import Head
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
@@ -100,17 +100,16 @@ def encode(head: Head, lines: Iterable[str], source: Tensor | None = None) -> Te
     """
     lines = _sentences(lines)
     words = head.prior.session.target
-    is_open = head.has_source_strings or any(class_source.opens for class_source in head.sources)
+    is_open = head.has_source_strings or head.prior.open_words is not None
     tokens = numbers(lines, words, words.index if is_open else None)
     if source is not None and len(tokens):
         check_rows((len(tokens),), "sentences", "sentences", source=source)
-        rows = []
-        for of_source, row in zip(source, tokens, strict=True):
-            for class_source in head.sources:
-                row = class_source.retokenize_target(of_source if class_source.reads_marks else plain(of_source), row)
-            rows.append(row)
-        tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=head.pad)
-        tokens = tokens[:, tokens.ne(head.pad).any(0)]
+        if (table := head.prior.offers() if head.has_source_strings else None) is not None:
+            from fairseq_llrnn.evidence.slots import merged_target
+
+            rows = [merged_target(table, *pair) for pair in zip(source, tokens, strict=True)]
+            tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=head.pad)
+            tokens = tokens[:, tokens.ne(head.pad).any(0)]
     return tokens.to(head.output.weight.device)
 
 
@@ -162,7 +161,7 @@ def previous(head: Head, targets: Tensor) -> Tensor:
     return torch.cat([torch.full_like(targets[:, :1], head.eos), targets[:, :-1]], dim=1)
 
 
-ReadAs = Callable[[Tensor, Tensor], Tensor]  # ClassSource.input_id_of
+ReadAs = Callable[[Tensor, Tensor], Tensor]  # OpenWords.input_id_of
 
 
 class InputEmbedding(Protocol):
@@ -179,22 +178,18 @@ class InputEmbedding(Protocol):
 
     def __call__(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor: ...
 
-    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None: ...
-
 
 class WordFeatures(FeatureEmbedding):
     """Embed tokens by their features ψ, strings outside the dictionary by features of their form, or as `<unk>`."""
 
     name = "embedding"
-    input_id_of: ReadAs | None = None  # of a class source that maps strings to input ids by their features
+    input_id_of: ReadAs | None = None  # maps strings to input ids by their features
 
     def __init__(
         self, prior: Prior, size: int, weight: torch.nn.Parameter | None = None, row_rms: float | None = None
     ) -> None:
         """size: D. weight: (G, D), shared with another layer. row_rms: as in FeatureInput."""
-        read = prior.input
-        for part in prior.parts:
-            read = part.input_signatures(read)
+        read = prior.input if prior.open_words is None else prior.open_words.vocabulary.input_signatures(prior.input)
         super().__init__(read.features, torch.from_numpy(read.class_of.copy()), size, weight, row_rms)
         self.embedding_dim = size  # torch's name
         self.num_words, self.unk = len(prior.symbols), prior.index(UNK)
@@ -213,9 +208,6 @@ class WordFeatures(FeatureEmbedding):
         vocabulary_size = self.num_words if self.input_id_of is None else self.class_of.numel()
         vectors: Tensor = super().forward(tokens.masked_fill(tokens >= vocabulary_size, self.unk), table)
         return vectors
-
-    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """As `ClassSource.check_weights`."""
 
 
 class InputOf(Protocol):

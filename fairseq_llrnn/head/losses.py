@@ -6,7 +6,7 @@ strings. Probabilities are natural logarithms.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
@@ -21,11 +21,15 @@ from fairseq_llrnn.output.context_classes import ContextClasses, layers_of
 from fairseq_llrnn.output.normalisers import Normaliser, SlotScores
 from fairseq_llrnn.output.records import Batch, Condition, chunked
 
+if TYPE_CHECKING:
+    from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
+
 
 class ScoredHead(Head, Protocol):
     """The attributes of a head that its losses use."""
 
     class_sizes: Tensor  # (S,) int64
+    open_words: OpenWords | None
     normaliser: Normaliser
 
     @property
@@ -57,8 +61,8 @@ def target_log_probs(head: ScoredHead, batch: Batch, targets: Tensor, is_summed:
     is_counted = targets.ne(head.pad).flatten() if is_summed else None
     arguments = batch.hidden.flatten(0, 1), places, class_weights, share, batch.slots, is_counted
     log_prob = batch.rows.classes.log_prob(*arguments)
-    for source in head.sources:
-        log_prob = source.finish(log_prob, batch, targets.flatten(), classes)
+    if head.open_words is not None:
+        log_prob = head.open_words.finish(log_prob, batch, targets.flatten(), classes)
     return log_prob.view(targets.shape)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.head.checks import check_fingerprint, check_names, check_numbers, fingerprint_of
 from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
-from fairseq_llrnn.output.normalisers import LogLinearOutput
+from fairseq_llrnn.output.normalisers import HeadModule, LogLinearOutput
 from fairseq_llrnn.prior.prior import Prior
 
 SAMPLE = 32  # random bytes that detect a move that loses the contents of tensors
@@ -84,7 +84,8 @@ class StoredHead(nn.Module):
         check_fingerprint(own, state_dict.get(f"{prefix}prior_fingerprint"), self.prior.folder)
         modules = [*self.attached.values(), *self.sources]
         for module in modules:
-            module.check_weights(state_dict, prefix)
+            if isinstance(module, HeadModule):
+                module.check_weights(state_dict, prefix)
         check_numbers({f"{prefix}{name}": state_dict.get(f"{prefix}{name}") for name, _ in self.named_parameters()})
         check_names(self, [module.name for module in modules], state_dict, prefix, options or {})
 

@@ -7,7 +7,7 @@ class teach its spelling only: an unknown word is often another form of a freque
 
 Sizes: n words, O classes, K = FOLDS parts of the words.
 
-`RareWords` stores the words of the classes, so that training can spell each of them with a model estimated without it.
+`ClassWords` stores the words of the classes, so that training can spell each of them with a model estimated without it.
 Character n-grams give their own training words too much probability, and a network trained on these words would learn
 to trust them too much. So each of them, rare or frequent, is in one of K parts, by a hash of its letters, and training
 uses the distributions P_o^{−k} that were estimated without its part (cross-fitting):
@@ -127,8 +127,8 @@ FOLDS = 5
 
 
 @dataclass(frozen=True)
-class RareWords:
-    """Rare words, then frequent ones, and the mass outside a dictionary of the distributions without each part."""
+class ClassWords:
+    """Words of classes, rare ones first, and the mass outside a dictionary of the distributions without each part."""
 
     words: tuple[str, ...]  # n
     classes: np.ndarray  # (n,) int64
@@ -138,7 +138,7 @@ class RareWords:
     @classmethod
     def of(
         cls, words: Sequence[str], classes: np.ndarray, strings: StringDistributions, dictionary: Sequence[str]
-    ) -> RareWords:
+    ) -> ClassWords:
         """Return the words from which `strings` were estimated, for the words of a dictionary."""
         empty = cls(tuple(words), classes, np.zeros((FOLDS, strings.num_classes)))
         outside = [empty.without(strings, k).log_outside(dictionary) for k in range(FOLDS)]
@@ -170,8 +170,8 @@ def fold_of(word: str) -> int:
     return crc32(word.encode("utf-8", "surrogatepass")) % FOLDS
 
 
-def read_rare_words(arrays: Mapping[str, np.ndarray], num_classes: int, alphabet: Alphabet) -> RareWords:
-    """Return the rare words of `arrays`, whose types and dimensions were checked.
+def read_class_words(arrays: Mapping[str, np.ndarray], num_classes: int, alphabet: Alphabet) -> ClassWords:
+    """Return the words of `arrays`, whose types and dimensions were checked.
 
     Raises:
         ValueError: invalid arrays, which are untrusted input.
@@ -179,14 +179,14 @@ def read_rare_words(arrays: Mapping[str, np.ndarray], num_classes: int, alphabet
     letters, lengths, classes = (arrays[f"rare_{name}"] for name in ("letters", "lengths", "classes"))
     log_outside = arrays["rare_log_outside"]
     if len(classes) != len(lengths) or (lengths < 1).any() or lengths.sum() != len(letters):
-        raise ValueError("the rare words: the parts do not add up to the whole")
+        raise ValueError("the words of open classes: the parts do not add up to the whole")
     if not np.isin(letters, alphabet.characters).all() or ((classes < 0) | (classes >= num_classes)).any():
-        raise ValueError("the rare words point outside their tables")
+        raise ValueError("the words of open classes point outside their tables")
     if len(log_outside) != FOLDS * num_classes or not (np.isfinite(log_outside) & (log_outside <= 0.0)).all():
-        raise ValueError("the shares of the rare words are none")
+        raise ValueError("the shares of the words of open classes are none")
     whole = "".join(map(chr, letters.tolist()))
     ends = np.cumsum(lengths).tolist()
     words = tuple(whole[start:end] for start, end in zip([0, *ends], ends, strict=False))
     if not all(is_text(word) for word in words) or len(set(words)) != len(words):
-        raise ValueError("the rare words are no words, or some of them are there twice")
-    return RareWords(words, classes, log_outside.reshape(FOLDS, num_classes))
+        raise ValueError("the words of open classes are no words, or some of them are there twice")
+    return ClassWords(words, classes, log_outside.reshape(FOLDS, num_classes))

@@ -29,7 +29,7 @@ import numpy as np
 from fairseq_llrnn.open_vocabulary.affix_grammar import Grammar
 from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedByClass, AffixedStrings
 from fairseq_llrnn.open_vocabulary.capitalised import Capitalised, StringDistribution, capitalised
-from fairseq_llrnn.open_vocabulary.classes import FOLDS, RareWords, fold_of
+from fairseq_llrnn.open_vocabulary.classes import FOLDS, ClassWords, fold_of
 from fairseq_llrnn.open_vocabulary.compounds import Compounds
 from fairseq_llrnn.open_vocabulary.listed_strings import ListedByClass, ListedStrings
 from fairseq_llrnn.open_vocabulary.number_strings import StringDistributions
@@ -46,7 +46,7 @@ EXAMPLES, LISTED_EXAMPLE = 10_000, 0.5  # words of a list from which a dictionar
 
 
 def fit_lexicon(
-    sources: Sequence[Mapping[str, float] | Grammar], strings: StringDistributions, rare: RareWords,
+    sources: Sequence[Mapping[str, float] | Grammar], strings: StringDistributions, rare: ClassWords,
     held_out: np.ndarray, dictionary: AbstractSet[str], common: AbstractSet[str],
 ) -> SpellingLexicon | None:  # fmt: skip
     """Return the lexicon of some lists and dictionaries, or None if it gives unknown words no probability.
@@ -172,7 +172,7 @@ def _with_capitals(counts: Mapping[str, float]) -> dict[str, float]:
 
 
 def _guessed_classes(
-    rare: RareWords, words: Sequence[str], of_class: np.ndarray, num_classes: int
+    rare: ClassWords, words: Sequence[str], of_class: np.ndarray, num_classes: int
 ) -> tuple[SpellingClasses, np.ndarray]:
     """Return P(o | w), and P^{−k}(o | w) of rare words and their classes: (n,)."""
     fits, folds = np.zeros(len(words)), np.array([fold_of(word) for word in words])
@@ -185,7 +185,7 @@ def _guessed_classes(
 
 
 def _held_out_probs(
-    strings: StringDistributions, rare: RareWords, words: Sequence[str], of_class: np.ndarray
+    strings: StringDistributions, rare: ClassWords, words: Sequence[str], of_class: np.ndarray
 ) -> np.ndarray:
     """Return P_o^{−k}(w | w ∉ V∖w) of rare words in their class: (n,)."""
     probs, folds = np.zeros(len(words)), np.array([fold_of(word) for word in words])

@@ -7,7 +7,7 @@ A `Speller` spells strings of open classes in addition to the n-grams, if the op
     @register_speller("neural")                 in a module that registry.py finds in the group `spellers`
     def my_speller(head, table, sizes): return MySpeller(…)
 
-A prior of such a kind stores the rare words of its n-grams (`OpenVocabulary.rare`).
+A prior of such a kind stores the words of its classes (`OpenVocabulary.class_words`).
 
 An `OpenMixture` scores the open classes, given a hidden state: the probability of a word outside the dictionary, and
 of each class. The background gives <unk> the weight b(K, <unk>), of which class o has the share π_o. So Z has a term
@@ -121,7 +121,6 @@ class OpenWords(ClassSource):
     """The open classes of a head, which score <unk>, and the strings with ids."""
 
     name = "open_words"
-    opens = True
 
     def __init__(
         self, mixture: OpenMixture, table: OpenTable, num_words: int, unk: int, speller: Speller | None = None
@@ -186,11 +185,13 @@ class OpenWords(ClassSource):
         return self.mixture.composed(weight, head.output.bias), zero
 
     def scores(self, hidden: Tensor, rows: tuple[RowPair, Tensor | None]) -> Tensor:
+        """Return scores whose log Σ exp is the score of the replaced signature: (B, T, H') -> (B, T, O)."""
         return self.mixture.scores(hidden, rows[0])
 
     def finish(self, log_prob: Tensor, batch: Batch, targets: Tensor, classes: Tensor) -> Tensor:
         """Return log p of the targets (N,), with the spelling of strings beyond the dictionary that are no slots."""
-        scores, zero = batch.source_scores[self.name].flatten(0, 1), batch.rows.of_source[self.name][1]
+        assert batch.open_scores is not None
+        scores, zero = batch.open_scores.flatten(0, 1), batch.rows.of_source[self.name][1]
         if zero is not None:
             log_prob = log_prob + zero.to(log_prob.dtype)
         outside = (targets >= self.num_words) & (classes == self.replaces)
@@ -205,7 +206,8 @@ class OpenWords(ClassSource):
         return log_prob.index_add(0, places, log_spelling(scores[places], log_strings).to(log_prob.dtype))
 
     def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
-        return {"opened": (self.mixture, batch.source_scores[self.name][0])}
+        assert batch.open_scores is not None
+        return {"opened": (self.mixture, batch.open_scores[0])}
 
     # ---- strings for <unk> ------------------------------------------------------------------------------------------
 

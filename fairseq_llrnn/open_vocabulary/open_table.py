@@ -64,15 +64,15 @@ class OpenTable:
         log_probs = self.vocabulary.strings.log_probs(strings)
         alias = (np.array([string in self.words.word_index for string in strings]) & is_word(strings))[:, None]
         log_outside = np.broadcast_to(self.vocabulary.log_outside, log_probs.shape)
-        rare = self.vocabulary.rare
-        if rare is not None and alias.any():
+        class_words = self.vocabulary.class_words
+        if class_words is not None and alias.any():
             log_outside = log_outside.copy()
             folds = np.array([fold_of(string) for string in strings])
             for fold in np.unique(folds[alias[:, 0]]).tolist():
                 chosen = np.flatnonzero(alias[:, 0] & (folds == fold))
-                model = rare.without(self.vocabulary.strings, fold)
+                model = class_words.without(self.vocabulary.strings, fold)
                 log_probs[chosen] = model.log_probs([strings[i] for i in chosen.tolist()])
-                log_outside[chosen] = rare.log_outside[fold]
+                log_outside[chosen] = class_words.log_outside[fold]
         outside = np.logaddexp(log_outside, np.where(alias, log_probs, -np.inf))
         return log_probs - outside
 

@@ -21,7 +21,7 @@ import numpy as np
 from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, are_rows, check_values
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams, Level
-from fairseq_llrnn.open_vocabulary.classes import RareWords, read_rare_words
+from fairseq_llrnn.open_vocabulary.classes import ClassWords, read_class_words
 from fairseq_llrnn.open_vocabulary.number_strings import DIGITS, SEPARATORS, GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.spelling_lexicon import read_spelling_lexicon
 from fairseq_llrnn.registry import load_all, lost
@@ -63,7 +63,7 @@ class OpenVocabulary:
     log_outside: np.ndarray  # (O,) float64, log(1 − Σ_{v ∈ V} P_o(v))
     word_shares: np.ndarray  # (V,) float64, share of a word's tokens that training reads as unknown; mostly 0
     kind: str = KIND
-    rare: RareWords | None = None  # of all other kinds
+    class_words: ClassWords | None = None  # of all other kinds
 
     def input_signatures(self, words: Signatures) -> Signatures:
         """Return ψ of V words, then ψ of the O classes, restricted to the features of ψ."""
@@ -105,7 +105,7 @@ class OpenVocabulary:
             arrays[f"{name}_sizes"] = np.array([len(part) for part in parts], dtype=np.int64)
         if self.strings.lexicon is not None:
             arrays |= self.strings.lexicon.arrays()
-        return arrays if self.rare is None else arrays | self.rare.arrays()
+        return arrays if self.class_words is None else arrays | self.class_words.arrays()
 
 
 def read_open_vocabulary(
@@ -162,12 +162,13 @@ def read_open_vocabulary(
         lexicon = read_spelling_lexicon(partial(_row, arrays), kinds_of_lexicon, num_classes)
     strings = StringDistributions(model, GeometricNumbers(*parts), geometric, lexicon)
     table = FeatureTable(tuple(names), offsets, indices, values)
-    rare = None
+    class_words = None
     if description["kind"] != KIND:
         kept = {f"rare_{name}": integers(f"rare_{name}") for name in ("letters", "lengths", "classes")}
-        rare = read_rare_words({**kept, "rare_log_outside": numbers("rare_log_outside")}, num_classes, model.alphabet)
+        kept["rare_log_outside"] = numbers("rare_log_outside")
+        class_words = read_class_words(kept, num_classes, model.alphabet)
     return OpenVocabulary(
-        tuple(classes), table, log_shares, strings, log_outside, word_shares, description["kind"], rare
+        tuple(classes), table, log_shares, strings, log_outside, word_shares, description["kind"], class_words
     )
 
 

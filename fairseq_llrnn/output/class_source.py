@@ -4,9 +4,9 @@ Sizes: B batch (in a search, N hypotheses), T time, N positions, V words, S sign
 a source, H hidden width, H' = H plus the columns of sources, L source length, E encoder width.
 
 A word may have its own class in a sentence or at a step (output/context_classes.py adds the class, with its mass, to
-the background), or one signature may stand for many strings (`replaces`). A source gives the output layer a row or a
-score for each such class. A part of a prior names its source (`Part.class_source`). Other sources are passed to the
-head: `LogLinearHead(prior, H, classes=[…])`. The constructor of a source takes the head:
+the background), or one signature may stand for many strings (open_vocabulary/open_strings.py). A source gives the
+output layer a row or a score for each such class. A part of a prior names its source (`Part.class_source`). Other
+sources are passed to the head: `LogLinearHead(prior, H, classes=[…])`. The constructor of a source takes the head:
 
     class DayRows(ClassSource):
         name, kind = "next_days", DayAfterDay     # kind: the ContextClassSource of its classes
@@ -35,14 +35,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.background import Background, BoundBackground
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextView
 from fairseq_llrnn.output.context_source import ContextClassSource
-from fairseq_llrnn.output.normalisers import Detail, LogLinearOutput, Normaliser
+from fairseq_llrnn.output.normalisers import Detail, HeadModule, LogLinearOutput, Normaliser
 from fairseq_llrnn.output.records import Batch, RowPair, Rows
 
 
@@ -91,19 +91,15 @@ class Place:
         return replace(self, view=self.view.select(first), shape=(batch, 1))
 
 
-class ClassSource(nn.Module):
+class ClassSource(HeadModule):
     """A source of classes (module docstring)."""
 
-    name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
-    option: ClassVar[str] = ""  # its name in messages; "": as `name`
     # the type of its context classes; classes of a subclass have these rows unless a source has a nearer kind
     kind: ClassVar[type[ContextClassSource] | None] = None
-    opens: ClassVar[bool] = False  # whether it makes texts contain strings outside the dictionary
     needs_source_states: ClassVar[bool] = False  # whether its rows depend on the encoder's states
-    needs_all_rows: ClassVar[bool] = False  # whether it needs an exact normaliser
-    reads_marks: ClassVar[bool] = False  # whether `retokenize_target` takes source tokens with marks of required terms
-    num_columns = 0  # columns that it adds to hidden states and feature weights; may grow with new contexts
-    replaces: int | None = None  # the signature whose score it replaces
+    # columns that it adds to hidden states and feature weights, which needs an exact normaliser; may grow with new
+    # contexts
+    num_columns = 0
 
     # ---- before the network -----------------------------------------------------------------------------------------
 
@@ -114,23 +110,6 @@ class ClassSource(nn.Module):
         `ContextClasses(background, …)` here, e.g. in a language model or over any background.
         """
         return background
-
-    def restore_original_tokens(self, tokens: Tensor, text: Tensor) -> Tensor:
-        """Restore words of the background's training text that have ids beyond the dictionary.
-
-        Args:
-            tokens: the text with these ids, (B, T').
-            text: the same, with <unk> for them unless sources add strings.
-        """
-        return text
-
-    def input_id_of(self, tokens: Tensor, read: Tensor) -> Tensor:
-        """Return input ids of tokens (…,): `read`, with other rows for strings that it can represent by features."""
-        return read
-
-    def retokenize_target(self, source: Tensor, target: Tensor) -> Tensor:
-        """Replace the tokens of source strings in a target (T,) by those of the source (L,): (T',)."""
-        return target
 
     # ---- rows -------------------------------------------------------------------------------------------------------
 
@@ -166,26 +145,11 @@ class ClassSource(nn.Module):
             selected = functional.pad(selected, (0, missing))
         return selected, bias.index_select(0, contexts.flatten()).unflatten(0, contexts.shape)
 
-    def scores(self, hidden: Tensor, rows: Any) -> Tensor:
-        """If it `replaces` a signature: return scores whose log Σ exp is the signature's score, (B, T, H') ->
-        (B, T, O).
-        """
-        raise NotImplementedError
-
     # ---- losses, weights and explanations ---------------------------------------------------------------------------
-
-    def finish(self, log_prob: Tensor, batch: Batch, targets: Tensor, classes: Tensor) -> Tensor:
-        """Refine log p (N,) of the targets (N,) with classes (N,), if a class has several strings. It may only add
-        something to `log_prob`.
-        """
-        return log_prob
 
     def adaptor(self, hidden: Tensor) -> Tensor | None:
         """Return weights that it adds to the adaptor, for its norm: (N, H') -> (N, X), or None if there are none."""
         return None
-
-    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Check or convert its weights in a checkpoint. prefix: of the head's names, ends in a dot."""
 
     def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return more arguments of explain/explanation.py for a batch of one sentence, by name.
@@ -207,9 +171,9 @@ ClassTerms = Callable[[int, int, int, Mapping[str, float]], tuple[Sequence[tuple
 
 
 def check_row_sources(head: Head, option: str) -> None:
-    """Raise OptionError if a source needs all rows of an exact normaliser, which excludes `option`."""
+    """Raise OptionError if a source widens all rows, which excludes `option`."""
     for source in head.sources:
-        if source.needs_all_rows:
+        if source.num_columns:
             raise OptionError(f"{option}: not supported with {source.option or source.name}; leave one of them out")
 
 

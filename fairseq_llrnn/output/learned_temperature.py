@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.class_source import Head, check_row_sources
+from fairseq_llrnn.output.normalisers import HeadModule
 
 LARGEST = 1e5  # nats
 
@@ -45,7 +46,7 @@ def learned_temperature(head: Head) -> LearnedTemperature:
     return LearnedTemperature(head.hidden_size, head.output.rows.num_rows)
 
 
-class LearnedTemperature(nn.Module):
+class LearnedTemperature(HeadModule):
     """τ(K, σ), a function of the hidden state and the signature."""
 
     name = "temperature"

@@ -285,11 +285,19 @@ class ClassPath:
     detail: Detail
 
 
-class Normaliser(nn.Module):
+class HeadModule(nn.Module):
+    """A module of a head."""
+
+    name: ClassVar[str]  # in the head, and so of its weights in a checkpoint
+    option: ClassVar[str] = ""  # its name in messages; "": as `name`
+
+    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
+        """Check or convert its weights in a checkpoint. prefix: of the head's names, ends in a dot."""
+
+
+class Normaliser(HeadModule):
     """A way to sum over the classes (module docstring)."""
 
-    name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
-    option: ClassVar[str]  # its name in messages
     rows_are_features: ClassVar[bool] = True  # whether all rows are composed of feature weights
     counts: ClassVar[bool] = False  # whether it changes after updates, by statistics of training batches
     sparse_gradients = False  # whether gradients of feature weights are sparse tensors
@@ -302,9 +310,6 @@ class Normaliser(nn.Module):
             replaced: the signature whose score a source replaces. None: there is none.
         """
         raise NotImplementedError
-
-    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Check or convert its weights in a checkpoint. prefix: of the head's names, ends in a dot."""
 
     def explained(self, batch: Any, tokens: Tensor) -> dict[str, Any]:
         """Return arguments of explain/explanation.py for a batch of one sentence, by name.

@@ -62,7 +62,7 @@ class Batch:
     class_weights: ClassWeights  # log B of all classes, S + J, in N rows, with learned changes
     rows: Rows
     slots: SlotScores | None  # (N, …) scores of classes without a row among the signatures
-    source_scores: Mapping[str, Tensor]  # (B, T, …) scores of class sources, by their names, for `finish`
+    open_scores: Tensor | None  # (B, T, O) scores of the classes of strings outside the dictionary
     temperature: float | Tensor = 1.0  # divides aᵀφ; a tensor is (N, 1)
     sentences: slice = field(default_factory=lambda: slice(None))  # of the whole batch
     rest: tuple[Callable[[], Batch], ...] = ()

@@ -32,6 +32,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, FairseqLan
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.argument_errors import exit_with_argument_error
+from fairseq_llrnn.defaults import SMALL_ARCH
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.command_lines import Report, output_of
 from fairseq_llrnn.plugin.compat.checkpoint_errors import in_one_line
@@ -40,7 +41,7 @@ from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_folder, p
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_of, what_users_did
 from fairseq_llrnn.plugin.data.unknown_words import report_written
-from fairseq_llrnn.plugin.kinds import KINDS, LIMITS, SMALL_ARCH, SMALL_TEXT
+from fairseq_llrnn.plugin.kinds import KINDS, LIMITS, SMALL_TEXT
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.plugin.names import find_task, name_of
 from fairseq_llrnn.plugin.scoring.eval_lm_words import words_of_eval_lm

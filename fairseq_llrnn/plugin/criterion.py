@@ -38,6 +38,7 @@ from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.option_checks import USUAL_NORM
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
+from fairseq_llrnn.plugin.data.zero_mass import leaves_out
 from fairseq_llrnn.plugin.kinds import KINDS
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.prior.prior import Prior
@@ -161,7 +162,7 @@ class LogLinearCriterion(FairseqCriterion):
         self.adaptor_norm = adaptor_norm
         self.sentence_avg = sentence_avg
         # sentences of background probability zero are not counted
-        self.leaves_out = any(part.leaves_out for part in prior.parts)
+        self.leaves_out = leaves_out(prior)
         kinds, kind_of = word_kinds(prior, report_group)
         self.kinds = kinds
         # no buffer: with several GPUs, fairseq moves only criteria that have parameters

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from fairseq_llrnn import defaults
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -33,13 +35,12 @@ class Kind:
 OF_BEAMS = ("--constraints", "--diverse-beam-groups", "--diversity-rate", "--match-source-len")  # exclude sampling
 
 LIMITS = ("--max-update", "--stop-time-hours", "--stop-min-lr")  # of a training, instead of those by epochs
-SMALL_ARCH = "llrnn_lm_small"
 SMALL = (  # docs/results/small-texts.md
-    (f"--arch {SMALL_ARCH}", "-a"),
-    ("--max-tokens 1024", "--batch-size", "--max-sentences"),
-    ("--lr-scheduler reduce_lr_on_plateau --lr-shrink 0.4 --lr-patience 1",),
+    (f"--arch {defaults.SMALL_ARCH}", "-a"),
+    (f"--max-tokens {defaults.SMALL_MAX_TOKENS}", "--batch-size", "--max-sentences"),
+    (f"{defaults.FALLING_RATE} {defaults.RATE_PATIENCE}",),
     ("--max-epoch 60", "--patience", *LIMITS),
-    ("--patience 5", *LIMITS),
+    (f"--patience {defaults.SMALL_PATIENCE}", *LIMITS),
     ("--lr 0.004", "--optimizer"),
 )
 SMALL_TEXT = 100_000

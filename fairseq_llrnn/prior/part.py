@@ -29,7 +29,7 @@ Sizes: V words, S signatures.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.background import Background
     from fairseq_llrnn.evidence.evidence_table import EvidenceTable
     from fairseq_llrnn.features.feature_table import Signatures
-    from fairseq_llrnn.open_vocabulary.open_table import OpenTable
     from fairseq_llrnn.output.class_source import ClassSource, Head
 
 KIND = re.compile(r"[a-z][a-z0-9_]*")
@@ -185,8 +184,6 @@ class Part:
     is_base: ClassVar[bool] = False  # whether it has a background of its own, over b₀, and wraps no other
     needs_source: ClassVar[bool] = False  # whether it belongs to the prior's source words
     has_source_strings: ClassVar[bool] = False  # whether it lets source strings be words of the translation
-    is_of_features: ClassVar[bool] = False  # whether it only documents the origin of features
-    needs_fairseq: ClassVar[bool] = False  # whether its background is a model of fairseq
     class_name: ClassVar[str] = ""  # of its class source; "": it has none
     subject: ClassVar[str] = "parts were"  # in "the prior's … made for another source dictionary"
 
@@ -243,10 +240,6 @@ class Part:
         """
         return None
 
-    def input_signatures(self, signatures: Signatures) -> Signatures:
-        """Return the input's signatures, with rows for strings outside the dictionary if the part supports them."""
-        return signatures
-
     def reweighed(self, change: Callable[[np.ndarray], np.ndarray]) -> Part:
         """Return the part with its own static weights changed, log b (V,) -> (V,). Without such weights, return
         itself.
@@ -255,37 +248,11 @@ class Part:
 
     # ---- properties of a part, "no" or empty by default ------------------------------------------------------------
 
-    @property
-    def forbids(self) -> bool:
-        """Whether it gives words probability zero in some contexts, as grammars do."""
-        return False
+    def impossible(self, prior: PriorView, sentences: Sequence[Sequence[int]]) -> np.ndarray | None:
+        """Return the first position of each sentence (without </s>) that it forbids, or −1: (n,) int64.
 
-    @property
-    def leaves_out(self) -> bool:
-        """Whether training leaves out sentences that it forbids."""
-        return False
-
-    @property
-    def folds(self) -> int:
-        """The number of folds of sentences in cross-fitted training; 0: no cross-fitting."""
-        return 0
-
-    def impossible(self, prior: PriorView, sentences: Sequence[Sequence[int]]) -> np.ndarray:
-        """Return the first position of each sentence (without </s>) that it forbids, or −1: (n,) int64."""
-        return np.full(len(sentences), -1)
-
-    @property
-    def translations(self) -> Translations | None:
-        """The part itself if it has translations of source words."""
-        return None
-
-    @property
-    def offered_kinds(self) -> tuple[str, ...]:
-        """The kinds of strings that source tokens offer, or () if they offer none."""
-        return ()
-
-    def offers(self, prior: PriorView, max_slots: int | None = None) -> EvidenceTable | None:
-        """Return the strings that source tokens offer to a translation. Arguments: see prior/parts/evidence_part.py."""
+        None: it gives no word probability zero in some contexts, as grammars do.
+        """
         return None
 
     def source_index(self, prior: PriorView, word: str) -> int | None:
@@ -295,23 +262,6 @@ class Part:
         translation are numbered by `prior.session.target.index(string)`.
         """
         return None
-
-    @property
-    def text_words(self) -> tuple[frozenset[str] | None, Mapping[str, int] | None]:
-        """Over pieces: the words of the source's training text, and those of the target's with their counts."""
-        return None, None
-
-    def source_words(self, symbols: Sequence[str]) -> dict[str, int]:
-        """Return the number of source words that it covers, by kind. `symbols` is the source dictionary."""
-        return {}
-
-    def open_words(self, prior: PriorView) -> OpenTable | None:
-        """Return the table of strings outside the dictionary that it gives probabilities, as seen so far."""
-        return None
-
-    def guessed(self, word: int, features: Iterable[str]) -> list[str]:
-        """Return the guessed features among `features` of word number `word`."""
-        return []
 
     # ---- for people ---------------------------------------------------------------------------------------------
 
@@ -338,10 +288,6 @@ class Part:
             prior: the prior that contains the part.
         """
         return [f"{name.replace('_', ' ')}: {value}" for name, value in self.description().items()]
-
-    def source_option(self, dictionary: str) -> str:
-        """Return the option of `llrnn prior` that makes the part for the words of that source dictionary."""
-        return f"--set source_dictionary={dictionary}"
 
 
 PartType = TypeVar("PartType", bound=Part)

@@ -96,6 +96,10 @@ class Prior:
         """Return the first part of that class, or None."""
         return next((candidate for candidate in self.parts if isinstance(candidate, part)), None)
 
+    def _of_kind(self, kind: str) -> Any:
+        """Return the first part of that kind, or None. In contrast to `find`, it imports no class of parts."""
+        return next((part for part in self.parts if part.kind == kind), None)
+
     @property
     def required(self) -> list[Part]:
         """The parts that must allow a word for it to be possible: all outside of mixtures."""
@@ -107,12 +111,12 @@ class Prior:
     @property
     def translations(self) -> Translations | None:
         """The translations of source words, or None."""
-        return next((part.translations for part in self.parts if part.translations is not None), None)
+        return self._of_kind("lexical")
 
     @property
     def offered_kinds(self) -> tuple[str, ...]:
         """The kinds of strings that source tokens offer, or () if they offer none."""
-        return tuple(kind for part in self.parts for kind in part.offered_kinds)
+        return () if (evidence := self._of_kind("evidence")) is None else evidence.rules.kinds
 
     def offers(self, max_slots: int | None = None) -> EvidenceTable | None:
         """Return the strings that source tokens offer, the one table of this prior's session, or None.
@@ -120,8 +124,7 @@ class Prior:
         Args:
             max_slots: setting of the table, used at the first call (prior/parts/evidence_part.py).
         """
-        tables = (part.offers(self, max_slots) for part in self.parts)
-        return next((table for table in tables if table is not None), None)
+        return None if (evidence := self._of_kind("evidence")) is None else evidence.offers(self, max_slots)
 
     @property
     def has_source_strings(self) -> bool:
@@ -139,8 +142,7 @@ class Prior:
     @property
     def open_words(self) -> OpenTable | None:
         """The words outside the dictionary seen so far, the one table of this prior, or None without open classes."""
-        tables = (part.open_words(self) for part in self.parts)
-        return next((table for table in tables if table is not None), None)
+        return None if (part := self._of_kind("open_vocabulary")) is None else part.open_words(self)
 
     def with_part(self, part: Part, source_symbols: tuple[str, ...] | None = None) -> Prior:
         """Return the prior with one more part at the end. A part that `is_base` is put before those that wrap others.
@@ -294,7 +296,9 @@ class Prior:
         part = next((part for part in self.parts if part.needs_source), None)
         if part is not None:
             problem = f"the prior's {part.subject} made for another source dictionary than {where}"
-            check_symbols(symbols, self.source_symbols, problem, advice or f"{REBUILD} {part.source_option(where)}")
+            translated = f"--lexical-translation {Path(where).parent}"
+            option = f"--set source_dictionary={where}" if self.translations is None else translated
+            check_symbols(symbols, self.source_symbols, problem, advice or f"{REBUILD} {option}")
 
     # ---- on disk ------------------------------------------------------------------------------------------------
 

@@ -237,8 +237,9 @@ def _class_scores(
 ) -> dict[str, Tensor]:
     """Return the scores of the classes at every position, by the names of their sources: (B T, J) each."""
     batch = head.batch(hidden, head.bind(head.previous(targets), source), source_states)
-    replacing = [source.name for source in head.sources if source.replaces is not None]
-    scores = {name: batch.source_scores[name].flatten(0, 1) for name in replacing}
+    scores = {}
+    if head.open_words is not None and batch.open_scores is not None:
+        scores[head.open_words.name] = batch.open_scores.flatten(0, 1)
     layers = [layer for layer in layers_of(batch.view) if layer.source.width]
     holds("the head has classes of sources for this batch; found none", batch.slots is not None)
     assert batch.slots is not None

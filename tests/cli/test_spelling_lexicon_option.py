@@ -69,13 +69,13 @@ def test_a_network_that_spells_keeps_its_folds(folder: Path) -> None:
     """Rare words without a part have the lexicon, too."""
     prior = build(folder, "--spelling-lexicon", str(folder / "list.txt"), "--open-vocabulary", "neural")
     part = prior.find(OpenVocabularyPart)
-    assert part is not None and part.vocabulary.rare is not None
+    assert part is not None and part.vocabulary.class_words is not None
     vocabulary = part.vocabulary
     for fold in range(5):
-        strings = part.vocabulary.rare.without(vocabulary.strings, fold)
+        strings = part.vocabulary.class_words.without(vocabulary.strings, fold)
         assert strings.lexicon is vocabulary.strings.lexicon
         outside = strings.log_outside([word for word in dict.fromkeys(TEXT.split())])
-        np.testing.assert_allclose(part.vocabulary.rare.log_outside[fold], outside)
+        np.testing.assert_allclose(part.vocabulary.class_words.log_outside[fold], outside)
 
 
 @pytest.mark.parametrize(

@@ -311,16 +311,6 @@ def test_label_smoothing_under_a_grammar_is_towards_what_may_follow_and_nothing_
     assert hidden.grad is not None and hidden.grad.isfinite().all()
 
 
-class Wide(ClassSource):
-    name = "wide"
-    num_columns = 1
-
-
-def test_columns_of_a_source_need_all_rows() -> None:
-    with pytest.raises(OptionError, match="^wide: a source of classes with num_columns widens all rows; set needs_all"):
-        LogLinearHead(make_prior(), H, classes=[lambda head: Wide()])
-
-
 class OneWord(ContextClassSource):
     """One word has a score of its own at all places."""
 

@@ -38,7 +38,6 @@ def test_the_source_of_each_target() -> None:
     expected = [[0 if token in offered[row] else -1 for token in tokens] for row, tokens in enumerate(targets.tolist())]
     assert head.sources_of(batch, targets).tolist() == expected
     assert expected[0][0] == 0 and expected[0][1] == -1 and expected[1][0] == 0 and targets[1, 0] >= len(TARGET_WORDS)
-    assert head.find(type(head.sources[0])) is head.sources[0] and head.find(OneClass) is None
 
 
 class Singled(SentenceClasses):

@@ -15,44 +15,11 @@ from small_priors import SYMBOLS, make_prior, open_prior, random_head
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.dictionary import SHIFT, plain
+from fairseq_llrnn.features.dictionary import SHIFT
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
-from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.prior import Recipe
 
 H = 3
-
-
-class Retokenised(ClassSource):
-    """Replaces each word of a target by the number of the source's first token, or notes its mark."""
-
-    name = "retokenised"
-    texts: list[list[int]] = []
-
-    def __init__(self, reads_marks: bool) -> None:
-        super().__init__()
-        self.reads_marks = reads_marks  # type: ignore[misc]
-
-    def retokenize_target(self, source: Tensor, target: Tensor) -> Tensor:
-        self.texts.append(source.tolist())
-        if len(source) and int(plain(source[0])) == 9:
-            return target[target != UNK]  # a shorter target
-        return target
-
-
-@pytest.mark.parametrize("reads_marks", [False, True])
-def test_a_source_replaces_tokens_of_targets(reads_marks: bool) -> None:
-    head = LogLinearHead(make_prior(), H, classes=[lambda _: Retokenised(reads_marks)])
-    lines = ["le chat zoé", "zoé la maison zoé", "le"]
-    plain_tokens = head.encode(lines)
-    assert plain_tokens.tolist() == [[4, 8, 3, 2, 1], [3, 5, 6, 3, 2], [4, 2, 1, 1, 1]]
-    Retokenised.texts = []
-    source = torch.tensor([[5, 6], [9 + (1 << SHIFT), 6], [8, 1]])
-    found = head.encode(lines, source)
-    assert found.tolist() == [[4, 8, 3, 2], [5, 6, 2, 1], [4, 2, 1, 1]], "padding of all rows is cut off"
-    marked = 9 + (1 << SHIFT) if reads_marks else 9
-    assert Retokenised.texts == [[5, 6], [marked, 6], [8, 1]]
-    assert head.encode([], source[:0]).shape == (0, 0)
 
 
 class Terms:

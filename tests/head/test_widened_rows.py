@@ -52,7 +52,7 @@ class LastWord(ContextClassSource):
 
 
 class Columns(ClassSource):
-    name, kind, needs_all_rows = "columns", LastWord, True
+    name, kind = "columns", LastWord
 
     def __init__(self, head: Head) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ def make_head(**options: Any) -> LogLinearHead:
 def by_definition(head: LogLinearHead, hidden: Tensor, previous: Tensor) -> Tensor:
     """log p of all words: hidden (3, T, H) -> (3, T, V)."""
     phi = head.output.rows.dense().double()[head.output.class_of]  # shape: (V, F)
-    columns, rows = head.find(Columns), head.find(Rows)
+    columns, rows = head.columns, head.rows
     assert columns is not None and rows is not None
     adaptor = hidden @ head.output.weight.T + head.output.bias + columns.table.T[previous]
     scores = adaptor @ phi.T
@@ -155,7 +155,7 @@ def test_the_norm_of_the_adaptor_contains_the_columns(p: float) -> None:
     head, hidden = make_head(), hidden_states()
     previous = head.previous(TARGETS)
     batch = head.batch(hidden, head.bind(previous, SOURCE))
-    columns = head.find(Columns)
+    columns = head.columns
     assert columns is not None
     parts = hidden @ head.output.weight.T + head.output.bias, columns.table.T[previous]
     torch.testing.assert_close(head.adaptor_norm(batch, p), torch.cat(parts, dim=2).norm(p, dim=2))

@@ -18,7 +18,7 @@ from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedByClass, Affixe
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.capitalised import Capitalised, StringDistribution, capitalised
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
-from fairseq_llrnn.open_vocabulary.classes import RareWords
+from fairseq_llrnn.open_vocabulary.classes import ClassWords
 from fairseq_llrnn.open_vocabulary.compounds import Compounds
 from fairseq_llrnn.open_vocabulary.lexicon_weights import fit_lexicon
 from fairseq_llrnn.open_vocabulary.listed_strings import ListedByClass, ListedStrings
@@ -278,7 +278,7 @@ def test_a_class_mixes_its_lexicon_with_its_characters(tmp_path: Path) -> None:
 
 def fitted(sources: list[Any], held_out: np.ndarray | None = None) -> SpellingLexicon | None:
     plain = strings_of()
-    rare = RareWords.of(RARE, CLASSES, plain, RARE)
+    rare = ClassWords.of(RARE, CLASSES, plain, RARE)
     chosen = np.ones(len(RARE), dtype=bool) if held_out is None else held_out
     return fit_lexicon(sources, plain, rare, chosen, {*RARE}, frozenset())
 
@@ -348,7 +348,7 @@ def test_a_class_has_the_words_that_fit(kind: str, tmp_path: Path) -> None:
         source = grammar(tmp_path, lines, f"{len(stems)}\n" + "".join(f"{stem}/Sn\n" for stem in stems))
     if kind == "dictionary without affixes":
         source = grammar(tmp_path, "SET UTF-8\n", f"{len(source)}\n" + "\n".join(source))
-    known = RareWords.of(rare, classes, plain, rare)
+    known = ClassWords.of(rare, classes, plain, rare)
     held_out = np.arange(len(rare)) % 2 == 0
     lexicon = fit_lexicon([source], plain, known, held_out, {*rare}, frozenset())
     assert lexicon is not None

@@ -7,7 +7,8 @@ from shell import Shell
 
 RunPython = Callable[[str], str]
 LISTED = """
-import importlib, pkgutil
+import importlib
+from pathlib import Path
 import fairseq_llrnn
 fairseq_llrnn.register()
 from fairseq.criterions import CRITERION_REGISTRY
@@ -17,9 +18,9 @@ from fairseq.tasks import TASK_REGISTRY
 
 names = lambda: {*TASK_REGISTRY, *MODEL_REGISTRY, *ARCH_MODEL_REGISTRY, *CRITERION_REGISTRY, *OPTIMIZER_REGISTRY}
 known = names()
-for module in pkgutil.walk_packages(fairseq_llrnn.__path__, "fairseq_llrnn."):
-    if ".plugin" in module.name:  # no other can register a name (tests/test_imports.py)
-        importlib.import_module(module.name)
+root = Path(fairseq_llrnn.__file__).parents[1]
+for path in sorted(root.glob("fairseq_llrnn/**/plugin/**/*.py")):  # others register no name (tests/test_imports.py)
+    importlib.import_module(".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"))
 print(names() - known)
 """
 

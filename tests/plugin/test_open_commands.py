@@ -70,7 +70,7 @@ def test_strings_are_targets_and_unk_is_their_sum(setting: Any) -> None:
     known = sample["target"].masked_fill(sample["target"] >= len(task.dictionary), task.dictionary.unk())
     of_words = table.gather(2, known.unsqueeze(2)).squeeze(2)
     hidden, extra = decoder(net["src_tokens"])
-    shares = extra["batch"].source_scores["open_words"][0].softmax(-1)
+    shares = extra["batch"].open_scores[0].softmax(-1)
     vocabulary = task.prior.find(OpenVocabularyPart).vocabulary
     for place, word in enumerate([*line.split(), "</s>"]):
         expected = of_words[0, place]
@@ -314,7 +314,7 @@ def test_unknown_words_are_samples_or_the_best(setting: Any, monkeypatch: pytest
     assert len(drawn) > 20 and not set(drawn) & set(dictionary.symbols)
     with torch.no_grad():
         hidden, extra = decoder(torch.tensor([[2, dictionary.index("le")]]))
-        shares = extra["batch"].source_scores["open_words"][0, 1].softmax(-1).numpy()
+        shares = extra["batch"].open_scores[0, 1].softmax(-1).numpy()
     best = dictionary[table.spelt(int(shares.argmax()))]
     assert spelt(setting, 3, None) == {best: 3}
     monkeypatch.setattr(table, "drawn", lambda of_class, many, random: np.full(many, of_class))
@@ -332,7 +332,7 @@ def test_an_ensemble_spells_by_the_mean_of_its_models(setting: Any) -> None:
         """Of <unk> behind `le`, by class."""
         batch = decoder(torch.tensor([[2, le]]))[1]["batch"]
         unknown = decoder.head.target_log_probs(batch, torch.tensor([[le, dictionary.unk()]]))[0, 1]
-        return (unknown + batch.source_scores["open_words"][0, 1].log_softmax(-1)).exp()
+        return (unknown + batch.open_scores[0, 1].log_softmax(-1)).exp()
 
     with torch.no_grad():
         both = sum(probabilities(model.eval().decoder) for model in (setting.model, other))

@@ -47,7 +47,7 @@ def check_targets(setting: Any, sample: dict[str, Any]) -> int:
     columns = target.masked_fill(target >= size, decoder.dictionary.unk())
     if isinstance(extra["batch"].view.bound, EvidenceMixture):
         columns = positions.columns(extra["batch"], target)
-    shares = extra["batch"].source_scores["open_words"].softmax(-1)
+    shares = extra["batch"].open_scores.softmax(-1)
     spelt = 0
     for row, place in (target != decoder.dictionary.pad()).nonzero().tolist():
         expected = table[row, place, columns[row, place]]

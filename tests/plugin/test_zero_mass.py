@@ -21,10 +21,6 @@ class Rhymes(Part):
 
     kind, is_base = "rhymes", True
 
-    @property
-    def forbids(self) -> bool:
-        return True
-
     def impossible(self, prior: PriorView, sentences: Sequence[Sequence[int]]) -> np.ndarray:
         return np.zeros(len(sentences), dtype=np.int64)
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from example_modules import SCRIPTS, load
@@ -38,6 +39,62 @@ def test_docstrings_comments_and_blank_lines_are_no_code() -> None:
     assert sorted(structure.functions(SOURCE)) == [1, 4]
 
 
+HOOKS = '''
+class Base:
+    size: int  # a declaration
+    once = twice = None
+    limit: ClassVar[int]
+
+    def start(self):
+        """Must be defined."""
+        raise NotImplementedError
+
+    def step(self, x):
+        return x
+
+    def end(self):
+        return self.once  # has an effect
+
+
+class First(Base):
+    size, once, twice, limit = 1, 2, 3, 4
+
+    def start(self):
+        return 0
+
+    def end(self):
+        return 1
+
+
+class Second(package.First):
+    def __init__(self):
+        self.twice = 5
+
+    def step(self, x):
+        once = x
+        return once
+
+
+class Interface(Protocol):
+    def alone(self): ...
+
+
+class User(Interface):
+    def alone(self):
+        return 0
+'''
+
+
+def test_hooks_with_one_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(structure, "ROOT", tmp_path)
+    monkeypatch.setattr(structure, "CODE", (tmp_path / "code",))
+    for folder, source in (("code", HOOKS), ("examples", "class Third(Base):\n    limit = 2\n\n    alone = 1\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "module.py").write_text(source)
+    base = ["Base.once: First", "Base.start: First", "Base.step: Second"]
+    assert structure.hooks_with_one_user() == [*base, "First.twice: Second"]
+
+
 @pytest.mark.slow
 def test_the_table_has_every_measurement(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     sizes = structure.sizes
@@ -50,5 +107,5 @@ def test_the_table_has_every_measurement(monkeypatch: pytest.MonkeyPatch, capsys
     assert 5 < plain["files"] < rich["files"] and plain["functions"] < rich["functions"] <= rich["calls"]
     assert plain["files"] <= found["imports"]["modules of a plain translator"] <= 150  # of over 500: what is not chosen
     assert 0 < found["prior of eight words"]["calls"] < 1_500  # 870 when this was written
-    assert found["names"] == dict.fromkeys(found["names"], 0)  # the core names no idea, and asks for no part
+    assert 0 < found["hooks"]["with one user"] < 45
     assert "| search step, unigram | files: " in structure.table(found)

@@ -10,7 +10,7 @@ from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
-from fairseq_llrnn.open_vocabulary.classes import RareWords
+from fairseq_llrnn.open_vocabulary.classes import ClassWords
 from fairseq_llrnn.open_vocabulary.number_strings import GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.spelling_lexicon import SpellingLexicon
@@ -33,7 +33,7 @@ def tiny(num_characters: int = 3, lexicon: SpellingLexicon | None = None) -> Ope
     characters = CharacterNGrams.train(RARE, classes, CLASSES, 3, alphabet)
     strings = StringDistributions(characters, GeometricNumbers.train([]), np.zeros(CLASSES), lexicon)
     known = KNOWN[4:]
-    rare = RareWords.of(RARE, classes, strings, known)
+    rare = ClassWords.of(RARE, classes, strings, known)
     features = FeatureTable.from_rows([{"f": 1.0}] * CLASSES)
     outside = strings.log_outside(known)
     vocabulary = OpenVocabulary(

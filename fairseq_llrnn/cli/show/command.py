@@ -28,6 +28,8 @@ from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.feature_table import Signatures
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.prior.part import Facts
+from fairseq_llrnn.prior.parts.guesses import GuessesPart
+from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.prior import Prior
 
 NAME = "show"
@@ -137,7 +139,7 @@ class PriorView:
         facts: dict[str, Any] = {
             "word": prior.symbols[i],
             "features": features,
-            "guessed": [name for part in prior.parts for name in part.guessed(i, features)],
+            "guessed": [] if (guesses := prior.find(GuessesPart)) is None else guesses.guessed(i, features),
             "signature": signature,
             "signature_size": len(prior.output.members(signature)),
             "members": self.members(signature),
@@ -210,7 +212,7 @@ def _groups(signatures: Signatures, sizes: np.ndarray) -> dict[str, dict[str, in
 
 def _beginnings(prior: Prior) -> dict[str, Any]:
     """Return how sentences of the background begin, or {} if it has no context, or needs fairseq."""
-    if not any(part.is_base for part in prior.parts) or any(part.needs_fairseq for part in prior.parts):
+    if not any(part.is_base for part in prior.parts) or prior.find(ModelPart) is not None:
         return {}
     import torch
 

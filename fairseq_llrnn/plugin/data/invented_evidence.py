@@ -38,6 +38,7 @@ from fairseq_llrnn.plugin.data.evidence_data import (
     WithTextTargets,
     warn_of_lost_evidence,
 )
+from fairseq_llrnn.plugin.data.zero_mass import is_cross_fitted
 from fairseq_llrnn.prior.parts.evidence_part import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
@@ -247,7 +248,7 @@ class OfferedStrings:
 
     def with_text(self, pairs: FairseqDataset, text: FairseqDataset) -> FairseqDataset:
         """Add the targets of the text to changed pairs, if the background was estimated from sentences."""
-        leaves_out = self.prior.translations is not None or any(part.folds for part in self.prior.parts)
+        leaves_out = self.prior.translations is not None or is_cross_fitted(self.prior)
         return WithTextTargets(pairs, text, self.dictionary) if leaves_out else pairs
 
     def retokenize(self, source: Tensor, target: Tensor) -> Tensor:

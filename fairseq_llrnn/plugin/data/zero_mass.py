@@ -32,8 +32,8 @@ def check_whole_sentences(prior: Prior, break_mode: str | None, shorten: str = "
         shorten: --shorten-method, if it is applied to this text.
     """
     cuts = break_mode in (None, "none")
-    forbidding = [_subject_of(name, part) for name, part in prior.by_name.items() if part.forbids]
-    if (cuts or shorten != "none") and (forbidding or any(part.folds for part in prior.parts)):
+    forbidding = [_subject_of(name, part) for name, part in prior.by_name.items() if _forbids(prior, part)]
+    if (cuts or shorten != "none") and (forbidding or is_cross_fitted(prior)):
         background = (forbidding or ["cross-fitted n-grams, which look up whole training sentences"])[0]
         option = "--sample-break-mode none" if cuts else f"--shorten-method {shorten}"
         fix = "use --sample-break-mode eos (or complete)" if cuts else "remove it"
@@ -65,10 +65,11 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
 def _check_sentences(prior: Prior, name: str, part: Part, lines: list[list[int]], split: str) -> None:
     """Check sentences, without their </s>, that the part must allow."""
     places = part.impossible(prior, lines)
+    assert places is not None
     bad = np.flatnonzero(places >= 0)
     if len(bad) == 0:
         return
-    if part.leaves_out:
+    if isinstance(part, AutomatonPart) and part.leaves_out:
         logger.warning(
             f"{len(bad):,} of {len(lines):,} sentences of the {split} data have probability zero under the background, "
             "and are left out"
@@ -91,7 +92,21 @@ def _subject_of(name: str, part: Part) -> str:
 def _forbidding(prior: Prior) -> dict[str, Part]:
     """Return the parts that forbid words and are not in a mixture, by name."""
     required = set(map(id, prior.required))
-    return {name: part for name, part in prior.by_name.items() if part.forbids and id(part) in required}
+    return {name: part for name, part in prior.by_name.items() if _forbids(prior, part) and id(part) in required}
+
+
+def _forbids(prior: Prior, part: Part) -> bool:
+    return part.impossible(prior, []) is not None
+
+
+def is_cross_fitted(prior: Prior) -> bool:
+    """Return whether training looks up whole sentences, to exclude each from its n-grams."""
+    return any(isinstance(part, AutomatonPart) and part.folds for part in prior.parts)
+
+
+def leaves_out(prior: Prior) -> bool:
+    """Return whether training leaves out sentences of probability zero."""
+    return any(isinstance(part, AutomatonPart) and part.leaves_out for part in prior.parts)
 
 
 def _is_grammar(part: Part) -> bool:

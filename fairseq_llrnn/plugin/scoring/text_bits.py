@@ -12,7 +12,6 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evaluation.line_scorer import LineScorer
-from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.scoring.sentences import Scorer, load_scorer
@@ -28,7 +27,7 @@ class TextScorer(LineScorer):
         super().__init__(
             self.dictionary.symbols,
             None if head is None else head.prior,
-            None if head is None else head.find(OpenWords),
+            None if head is None else head.open_words,
             scorer.device,
             longest=scorer.limits[1],
             max_tokens=scorer.max_tokens,

@@ -25,7 +25,6 @@ from fairseq.search import Sampling
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.open_vocabulary.spelling import draw_columns
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import Hypotheses
@@ -52,7 +51,7 @@ def spell_unknown(
         prefix: forced beginnings of hypotheses, (B, t), padded. Their ids, perhaps of strings, stay.
         random: result of `random_of`.
     """
-    opened = [m for m in models if isinstance(m.decoder, LogLinearDecoder) and m.decoder.head.find(OpenWords)]
+    opened = [m for m in models if isinstance(m.decoder, LogLinearDecoder) and m.decoder.head.open_words]
     if not opened:
         return
     dictionary = opened[0].decoder.dictionary
@@ -85,7 +84,7 @@ def spell_unknown(
             model_states = torch.cat([by_model[number] for by_model in hidden])
             model_states = model_states[torch.from_numpy(mask).to(model_states.device)]
             classes = models_and_classes[mask, 1]
-            strings[mask] = model.decoder.head.find(OpenWords).strings(model_states, classes, random)
+            strings[mask] = model.decoder.head.open_words.strings(model_states, classes, random)
     done = 0
     for tokens, places, choice in unknown:
         tokens[places] = torch.from_numpy(strings[done : done + len(choice)]).to(tokens)
@@ -121,6 +120,6 @@ def _places(model: BaseFairseqModel, encoder_out: Any, tokens: Tensor, places: T
     words = tokens.masked_fill(tokens >= len(dictionary), dictionary.unk()).unsqueeze(0)
     previous = torch.cat([tokens.new_tensor([dictionary.eos()]), tokens[:-1]]).unsqueeze(0)
     batch = decoder(previous, encoder_out=encoder_out)[1]["batch"]
-    scores = batch.source_scores[OpenWords.name][0, places]  # shape: (n, O)
+    scores = batch.open_scores[0, places]  # shape: (n, O)
     log_probs = head.target_log_probs(batch, words)[0, places].unsqueeze(1) + scores.log_softmax(-1)
     return log_probs, batch.hidden[0, places]

@@ -102,20 +102,18 @@ class AutomatonPart(Part):
 
     @property
     def leaves_out(self) -> bool:
+        """Whether training leaves out sentences that it forbids."""
         return self.on_zero == "skip"
 
-    def impossible(self, prior: PriorView, sentences: Sequence[Sequence[int]]) -> np.ndarray:
+    def impossible(self, prior: PriorView, sentences: Sequence[Sequence[int]]) -> np.ndarray | None:
+        if not (self.automaton.fail == NOTHING).any():  # words without an arc have those of the failure state
+            return None
         return first_impossible(self.automaton, self.root_of(prior.log_weights), Sentences.of(sentences))
 
     @property
     def folds(self) -> int:
         """The number of folds in cross-fitted training."""
         return len(self.automaton.starts) - 1
-
-    @property
-    def forbids(self) -> bool:
-        """Whether some state forbids words for which it has no arc, as grammars do."""
-        return bool((self.automaton.fail == NOTHING).any())
 
     def arrays(self) -> dict[str, np.ndarray]:
         arrays = {name: getattr(self.automaton, name) for name in (*INTEGERS, *NUMBERS)}

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,10 +108,6 @@ class EvidencePart(Part):
     def feature_names(self) -> tuple[str, ...]:
         return slot_features(self.rules)
 
-    @property
-    def text_words(self) -> tuple[frozenset[str] | None, Mapping[str, int] | None]:
-        return self.source_vocabulary, self.target_words
-
     def source_words(self, symbols: Sequence[str]) -> dict[str, int]:
         """Count the source words that are evidence, by kind.
 
@@ -123,10 +118,6 @@ class EvidencePart(Part):
         matches = (self.rules.find(word, vocabulary) for word in vocabulary if not PADDING_ENTRY.fullmatch(word))
         counted = Counter(evidence.kind for evidence in matches if evidence is not None)
         return {kind: counted[kind] for kind in self.rules.kinds}
-
-    @property
-    def offered_kinds(self) -> tuple[str, ...]:
-        return self.rules.kinds
 
     def offers(self, prior: PriorView, max_slots: int | None = None) -> EvidenceTable:
         """Return the one table of this prior's session.
@@ -191,8 +182,7 @@ class EvidencePart(Part):
     def class_source(self, head: Head) -> ClassSource | None:
         from fairseq_llrnn.evidence.slots import SlotRows
 
-        table = partial(evidence_table, head.prior)
-        return None if head.source_size is None else SlotRows(head.source_size, head.hidden_size, table)
+        return None if head.source_size is None else SlotRows(head.source_size, head.hidden_size)
 
 
 def _lines(words: Iterable[str]) -> np.ndarray:

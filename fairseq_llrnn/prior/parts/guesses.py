@@ -18,8 +18,6 @@ from fairseq_llrnn.prior.part import Part, PriorView, SavedPart, register_part
 class GuessesPart(Part):
     """n guessed words of V."""
 
-    is_of_features = True
-
     words: np.ndarray  # (n,) int64, rising
     groups: tuple[str, ...]  # of the features that are guessed
     accuracy: dict[str, float]  # of guesses for known words: WHOLE, and by group of features
@@ -49,6 +47,7 @@ class GuessesPart(Part):
         return ""  # a model depends only on the features
 
     def guessed(self, word: int, features: Iterable[str]) -> list[str]:
+        """Return the guessed features among `features` of word number `word`."""
         place = int(np.searchsorted(self.words, word))
         if place == len(self.words) or int(self.words[place]) != word:
             return []

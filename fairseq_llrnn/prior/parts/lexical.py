@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,10 +97,6 @@ class LexicalPart(Part):
         form_settings = "" if self.forms is None else f" {self.form_power!r}"
         lemma_settings = "" if self.source_lemmas is None else f" back-off {self.source_lemmas.pseudo_links!r}"
         return f"{self.weight!r} {self.learned}{form_settings}{lemma_settings}"
-
-    @property
-    def translations(self) -> LexicalPart:
-        return self
 
     def word(self, prior: PriorView, index: int) -> Facts:
         table = self.word_table
@@ -199,9 +194,6 @@ class LexicalPart(Part):
         if self.source_lemmas is not None:
             lines.append(f"rare source words back off to lemmas, weighed as {self.source_lemmas.pseudo_links:g} links")
         return lines + ([] if self.forms is None else [f"of lemmas; counts of forms to the power {self.form_power:g}"])
-
-    def source_option(self, dictionary: str) -> str:
-        return f"--lexical-translation {Path(dictionary).parent}"
 
 
 def _arrays_of(arrays: LexicalTable | LemmaForms) -> Iterator[np.ndarray]:

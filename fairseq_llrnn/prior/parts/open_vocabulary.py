@@ -29,7 +29,7 @@ from fairseq_llrnn.ngrams.kneser_ney import LARGEST_DISCOUNT
 from fairseq_llrnn.open_vocabulary.affix_grammar import Grammar
 from fairseq_llrnn.open_vocabulary.alphabet import is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
-from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, RareWords, open_classes
+from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, ClassWords, open_classes
 from fairseq_llrnn.open_vocabulary.lexicon_weights import fit_lexicon
 from fairseq_llrnn.open_vocabulary.number_strings import GEOMETRIC_SHARE, GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
@@ -38,7 +38,6 @@ from fairseq_llrnn.prior.part import Facts, Part, PriorView, SavedPart, register
 from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.features.feature_table import Signatures
     from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Head
 
 
@@ -70,9 +69,6 @@ class OpenVocabularyPart(Part):
 
     def class_source(self, head: Head) -> ClassSource:
         return open_words()(head)
-
-    def input_signatures(self, signatures: Signatures) -> Signatures:
-        return self.vocabulary.input_signatures(signatures)
 
     def lines(self, prior: PriorView) -> list[str]:
         lexicon = self.vocabulary.strings.lexicon
@@ -167,14 +163,14 @@ def add_open_vocabulary(
     for word, share in zip(rare, shares, strict=True):
         if word in index:
             word_shares[index[word]] = share
-    rare_words = None if kind == KIND and not lists else RareWords.of(spelled, classes.class_of, strings, list(index))
-    if lists and rare_words is not None:
+    class_words = None if kind == KIND and not lists else ClassWords.of(spelled, classes.class_of, strings, list(index))
+    if lists and class_words is not None:
         counted = np.array([counts[word] for word in spelled])
         common = frozenset(word for word, place in index.items() if word_shares[place] == 0.0)
-        lexicon_of_strings = fit_lexicon(lists, strings, rare_words, counted == counted.min(), index.keys(), common)
+        lexicon_of_strings = fit_lexicon(lists, strings, class_words, counted == counted.min(), index.keys(), common)
         strings = replace(strings, lexicon=lexicon_of_strings)
         if kind != KIND:
-            rare_words = RareWords.of(spelled, classes.class_of, strings, list(index))
+            class_words = ClassWords.of(spelled, classes.class_of, strings, list(index))
     vocabulary = OpenVocabulary(
         classes.names,
         features,
@@ -183,7 +179,7 @@ def add_open_vocabulary(
         strings.log_outside(list(index)),
         word_shares,
         kind,
-        None if kind == KIND else rare_words,
+        None if kind == KIND else class_words,
     )
     is_shared = prior.input is prior.output
     signatures = replace(prior.output, features=output)

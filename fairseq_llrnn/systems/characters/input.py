@@ -11,7 +11,7 @@ A head is given a `CharacterInput`, optionally with features ψ:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -64,9 +64,6 @@ class CharacterWords(CharacterEmbedding):
         words = tokens.masked_fill(tokens >= self.num_words, self.features.unk)
         by_features: Tensor = self.features(self.features.to_input_ids(tokens, words), rows)
         return spelled + by_features
-
-    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """As `ClassSource.check_weights`."""
 
 
 @dataclass(frozen=True)

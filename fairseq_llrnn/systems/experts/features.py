@@ -47,7 +47,6 @@ class ExpertFeatures(ClassSource):
     """Expert features of an output layer over the signatures of `features`. Exceptions are context classes."""
 
     name, option, kind = "experts", "--expert", Contexts
-    needs_all_rows = True
 
     def __init__(self, panel: Panel, features: FeatureTable, hidden_size: int) -> None:
         super().__init__()

@@ -75,9 +75,9 @@ class SpelledStrings:
     """A cache of strings and of n-gram rows."""
 
     def __init__(self, vocabulary: OpenVocabulary, words: OpenWords) -> None:
-        if vocabulary.rare is None:
+        if vocabulary.class_words is None:
             raise ValueError("the open vocabulary is not spelled by a network")
-        self.vocabulary, self.words, self.rare = vocabulary, words, vocabulary.rare
+        self.vocabulary, self.words, self.rare = vocabulary, words, vocabulary.class_words
         self.alphabet = vocabulary.strings.characters.alphabet
         lexicon = LexiconBackground(vocabulary)
         self.lexicon = lexicon if lexicon.parts else None

@@ -27,7 +27,7 @@ import numpy as np
 
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.merge_sources import WordForms
-from fairseq_llrnn.prior.parts.evidence_part import pieces_of
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart, pieces_of
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.form_analyses import (
     ANY,
@@ -214,7 +214,7 @@ MOSTLY = 0.5
 
 def target_shares(prior: Prior) -> dict[str, float]:
     """Return the relative frequency of each target word."""
-    counts = next((target for _, target in (part.text_words for part in prior.parts) if target is not None), None)
+    counts = None if (evidence := prior.find(EvidencePart)) is None else evidence.target_words
     if counts is None:
         return dict(zip(prior.symbols, np.exp(prior.log_weights).tolist(), strict=True))
     total = max(1, sum(counts.values()))
@@ -223,7 +223,7 @@ def target_shares(prior: Prior) -> dict[str, float]:
 
 def source_words(prior: Prior) -> Iterable[str]:
     """Return the source words of the prior."""
-    text_words = next((source for source, _ in (part.text_words for part in prior.parts) if source is not None), None)
+    text_words = None if (evidence := prior.find(EvidencePart)) is None else evidence.source_vocabulary
     return prior.source_symbols if text_words is None else sorted(text_words)
 
 

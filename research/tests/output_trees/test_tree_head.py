@@ -17,7 +17,6 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head import Exact, LogLinearHead
-from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.output.learned_temperature import learned_temperature
 from fairseq_llrnn.output.sampled import Sampled
 from fairseq_llrnn.prior import Prior
@@ -59,7 +58,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0)
     scores = (hidden @ rows.T + bias) / temperature  # shape: (B, T, I + S)
     class_weights = batch.log_mass.expand(B, T, -1)
     opened = None
-    words = head.find(OpenWords)
+    words = head.open_words
     if words is not None:  # <unk> hangs below the root, with a score of its own
         opened = words.mixture.scores(hidden, words.mixture.composed(head.output.weight, head.output.bias))
         opened = opened.logsumexp(-1) / temperature + class_weights[..., head.replaced]

@@ -54,7 +54,7 @@ def test_a_string_is_unk_and_its_spelling(setting: Any) -> None:
     head, dictionary = setting.model.decoder.head, setting.task.dictionary
     known = sample["target"].masked_fill(sample["target"] >= len(dictionary), dictionary.unk())
     of_known = head.target_log_probs(record, known)
-    scores, table = record.source_scores["open_words"], head.open_words.table
+    scores, table = record.open_scores, head.open_words.table
     strings = (sample["target"] >= len(dictionary)).nonzero().tolist()
     assert len(strings) == 3
     expected = of_known.clone()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
-from fairseq_llrnn.open_vocabulary.classes import FOLDS, fold_of, read_rare_words
+from fairseq_llrnn.open_vocabulary.classes import FOLDS, fold_of, read_class_words
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture, OpenWords
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST
@@ -135,7 +135,7 @@ def test_aliases_are_asked_of_models_without_them() -> None:
         kept = [i for i, rare in enumerate(RARE) if fold_of(rare) != fold_of(word)]
         assert word not in [RARE[i] for i in kept]
         whole = table.vocabulary.strings.characters
-        classes = table.vocabulary.rare.classes[kept]
+        classes = table.vocabulary.class_words.classes[kept]
         model = CharacterNGrams.train([RARE[i] for i in kept], classes, CLASSES, 3, whole.alphabet)
         others = np.exp(model.log_probs(sorted(WORDS - {word}))).sum(0)
         expected = model.log_probs([word])[0] - np.log(1.0 - others)
@@ -168,16 +168,16 @@ def test_steps_of_a_search_are_those_of_the_batch() -> None:
 
 
 def kept(change: str = "", value: object = None) -> dict[str, np.ndarray]:
-    arrays = tiny().vocabulary.rare.arrays()
+    arrays = tiny().vocabulary.class_words.arrays()
     if change:
         arrays[change] = np.array(value, dtype=arrays[change].dtype)
     return arrays
 
 
-def test_rare_words_are_kept() -> None:
-    rare = read_rare_words(kept(), CLASSES, ALPHABET)
+def test_the_words_of_classes_are_kept() -> None:
+    rare = read_class_words(kept(), CLASSES, ALPHABET)
     assert rare.words == tuple(RARE)
-    np.testing.assert_array_equal(rare.log_outside, tiny().vocabulary.rare.log_outside)
+    np.testing.assert_array_equal(rare.log_outside, tiny().vocabulary.class_words.log_outside)
 
 
 @pytest.mark.parametrize(
@@ -188,14 +188,14 @@ def test_rare_words_are_kept() -> None:
         ("rare_lengths", [3, 2, 4, 1, 2, 4, 0], "do not add up to the whole"),
         ("rare_classes", [0, 1, 0, 1, 2, 0, 3], "point outside their tables"),
         ("rare_classes", [0, 1], "do not add up to the whole"),
-        ("rare_log_outside", [0.1] * (FOLDS * CLASSES), "the shares of the rare words are none"),
-        ("rare_log_outside", [-0.1] * FOLDS, "the shares of the rare words are none"),
+        ("rare_log_outside", [0.1] * (FOLDS * CLASSES), "the shares of the words of open classes are none"),
+        ("rare_log_outside", [-0.1] * FOLDS, "the shares of the words of open classes are none"),
         ("rare_letters", [ord("a")] * 18, "some of them are there twice"),
     ],
 )
-def test_damaged_rare_words_are_refused(name: str, value: object, message: str) -> None:
+def test_damaged_words_of_classes_are_refused(name: str, value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        read_rare_words(kept(name, value), CLASSES, ALPHABET)
+        read_class_words(kept(name, value), CLASSES, ALPHABET)
 
 
 # Strings that a network spells are drawn as probable as they are, and the best ones are those of enumeration

@@ -10,7 +10,6 @@ from small_priors import SYMBOLS
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head import LogLinearHead
-from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_words
@@ -48,14 +47,14 @@ def test_spelled_classes_have_features_as_those_of_characters() -> None:
     head = LogLinearHead(prior(), H, classes=[SPELLED]).double().eval()
     targets, hidden = head.encode(["le zèbre", "le chat"]), torch.randn(2, 3, H, dtype=torch.float64)
     phi = check_class_features(head, hidden, targets)["open_words"]
-    expected = head.find(OpenWords).mixture.rows.dense().double()
+    expected = head.open_words.mixture.rows.dense().double()
     torch.testing.assert_close(phi, expected.expand_as(phi))
 
 
 def test_a_saved_prior_and_weights_say_the_same(tmp_path: Path) -> None:
     torch.manual_seed(1)
     first = LogLinearHead(prior(), H, classes=[SPELLED]).eval()
-    torch.nn.init.normal_(first.find(OpenWords).speller.output.weight)
+    torch.nn.init.normal_(first.open_words.speller.output.weight)
     first.prior.save(tmp_path / "prior")
     read = Prior.load(tmp_path / "prior")
     assert read.find(OpenVocabularyPart).vocabulary.kind == "neural"
@@ -69,8 +68,8 @@ def test_a_saved_prior_and_weights_say_the_same(tmp_path: Path) -> None:
 
 
 def test_sizes_need_such_a_prior() -> None:
-    assert LogLinearHead(prior(), H).find(OpenWords).speller is not None
-    assert LogLinearHead(prior(neural=False), H).find(OpenWords).speller is None
+    assert LogLinearHead(prior(), H).open_words.speller is not None
+    assert LogLinearHead(prior(neural=False), H).open_words.speller is None
     for other in (prior(neural=False), build_prior(SYMBOLS, Recipe(top_words=2))):
         with pytest.raises(OptionError, match="needs a prior whose open vocabulary is spelled by a network"):
             LogLinearHead(other, H, classes=[SPELLED])
