@@ -326,12 +326,14 @@ def test_data_of_a_schema_has_no_references(properties: Any, right: Any, wrong: 
     assert tools.for_search(None, 0, 99).weights.least(tools.for_search(None, 0, 99).weights.start(1)) < 99
 
 
-def test_two_tools_with_the_same_anchor() -> None:
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_two_tools_with_the_same_anchor(is_inside: bool) -> None:
     tokenizer, _ = of_kind(False)
 
     def schema(value: int) -> dict[str, Any]:
-        of_anchor = {"a/b": {"$anchor": "m", "enum": [value]}}
-        return {"type": "object", "properties": {"a": {"$ref": "#m"}}, "required": ["a"], "$defs": of_anchor}
+        of_anchor = {"$defs": {"a/b": {"$anchor": "m", "enum": [value]}}}
+        part, whole = (of_anchor, {}) if is_inside else ({}, of_anchor)
+        return {"type": "object", "properties": {"a": {**part, "$ref": "#m"}}, "required": ["a"], **whole}
 
     tools = P.from_tools({"one": schema(1), "two": schema(2)}, tokenizer, after=None)
     for name, value, is_right in (("one", 1, True), ("one", 2, False), ("two", 1, False), ("two", 2, True)):
