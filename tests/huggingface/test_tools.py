@@ -378,6 +378,17 @@ def test_other_ends_of_our_own_model_end_no_text_of_its_constraint(search: dict[
         assert row.index(END) == 4 and not {*ends[1:]} & {*row}
 
 
+def test_ends_that_are_no_tokens_forbid_none() -> None:
+    """transformers allows −1 for no end."""
+    tokenizer, model = of_kind(False)
+    regex = P.from_regex(re.escape(tokenizer.decode([len(tokenizer) - 1])), tokenizer)
+    own = LogLinearForCausalLM.wrap(copy.deepcopy(model), tokenizer, Recipe(background="uniform"), regex)
+    search = {"max_new_tokens": 2, "eos_token_id": [END, -1, 9999], "pad_token_id": 0}
+    prompt = torch.tensor([[END]])
+    for found in (regex.generate(model, prompt, **search), own.generate(prompt, **search)):
+        assert found[0].tolist() == [END, len(tokenizer) - 1, END]
+
+
 def test_generate_takes_what_that_of_a_model_takes() -> None:
     tokenizer, model = of_kind(False)
     prompts, config = torch.tensor([[5, 6]]), transformers.GenerationConfig(max_new_tokens=5, pad_token_id=0)
