@@ -372,7 +372,7 @@ class Search:
         self.states = PrefixStates(lambda n: start(), self._advance, State.select, unread=0)
         self.end = model.token_of(model.head.eos)
         ends = torch.as_tensor(self.end if config.eos_token_id is None else config.eos_token_id, device=model.device)
-        self.other_ends = ends[ends.ne(self.end) & model.head.background.needs_length_limit]  # would end incomplete texts
+        self.other_ends = ends[ends.ne(self.end) & model.head.background.needs_length_limit]  # end incomplete texts
         self.pad = self.end if (pad := config.pad_token_id) is None else int(pad)
         self.prompt: int | None = None  # how many tokens are there before the first step
         self.now: State  # of the step under way
