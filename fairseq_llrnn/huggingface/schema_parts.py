@@ -30,7 +30,7 @@ def parts_of(schema: Any) -> Iterator[tuple[dict[str, Any], str]]:
         if isinstance(part, dict) and id(part) not in seen:
             seen.add(id(part))
             waiting += reversed([*inner_parts(part, schema, place)])
-            definitions += definitions_of(part, place)
+            definitions += _definitions_of(part, place)
             has_names |= "$ref" in part and not is_pointer(part["$ref"])
             yield part, place
         if has_names and not waiting:
@@ -55,7 +55,7 @@ def _by_name(schemas: dict[str, Any], place: str) -> Iterator[tuple[Any, str]]:
     return ((each, f"{place}/{pointer_step(name)}") for name, each in schemas.items())
 
 
-def definitions_of(part: dict[str, Any], place: str) -> Iterator[tuple[Any, str]]:
+def _definitions_of(part: dict[str, Any], place: str) -> Iterator[tuple[Any, str]]:
     """Yield the definitions that a part has, with their places."""
     for key in DEFINITIONS:
         if isinstance(part.get(key), dict):
