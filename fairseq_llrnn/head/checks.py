@@ -158,7 +158,7 @@ def check_source_ids(prior: Prior, source: Tensor | None, tokens: Tensor | None 
     Strings of sources have ids in one prior object only. A prior that is read again has none of them.
 
     Args:
-        source: None: then `tokens` of the target must be words of the dictionary.
+        tokens: of the target. If `source` is None, they must be words of the dictionary.
     """
     if source is None:
         if tokens is not None and bool((tokens >= len(prior.symbols)).any()):

@@ -238,7 +238,7 @@ class LogLinearHead(StoredHead):
                 `</s>`. None: `previous`. slots: of the source, if a data set has made them.
 
         Raises:
-            DataError: an empty batch, a source without a row for each sentence, or strings of a source without it.
+            DataError: an empty batch, a source without a row for each sentence, or strings of sources and no source.
         """
         check_rows(previous.shape, "tokens (B, T)", "sentences", source=source)
         if self.has_source_strings and not torch.compiler.is_compiling():

@@ -102,9 +102,10 @@ class LimitedSearch:
             advice = "give more, or `longest` to the processor if several calls write one text"
             weights = weights_within(self.weights, longest, self.sentences, "generate: expected max_new_tokens", advice)
             search = self._from_weights(weights, self.eos, unread, longest, self.sentences, self.texts)
-        others = torch.as_tensor([] if ends is None else ends, dtype=torch.long).flatten().cpu()
-        if len(others := others[(others != self.eos) & (others < self.weights.num_tokens)]):
-            search.other_ends = torch.zeros(self.weights.num_tokens, dtype=torch.bool).index_fill(0, others, True)
+        tokens = torch.arange(self.weights.num_tokens)
+        others = torch.isin(tokens, torch.as_tensor([] if ends is None else ends, dtype=torch.long).cpu())
+        if bool((others := others & tokens.ne(self.eos)).any()):
+            search.other_ends = others
         return search
 
 

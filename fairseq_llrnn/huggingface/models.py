@@ -372,7 +372,7 @@ class Search:
         self.states = PrefixStates(lambda n: start(), self._advance, State.select, unread=0)
         self.end = model.token_of(model.head.eos)
         ends = torch.as_tensor(self.end if config.eos_token_id is None else config.eos_token_id, device=model.device)
-        self.other_ends = ends[ends.ne(self.end) & model.head.background.needs_length_limit]  # end no complete text
+        self.other_ends = ends[ends.ne(self.end) & model.head.background.needs_length_limit]  # end incomplete texts
         self.pad = self.end if (pad := config.pad_token_id) is None else int(pad)
         self.prompt: int | None = None  # how many tokens are there before the first step
         self.now: State  # of the step under way
@@ -396,7 +396,8 @@ class Search:
             shares = to_word_values(view.log_shares, view.columns, self.head.prior)
             scores = scores.masked_fill(self.model.to_tokens(shares).isneginf(), NEGATIVE_INFINITY)
         if len(self.other_ends):
-            scores = scores.index_fill(1, self.other_ends, NEGATIVE_INFINITY)
+            tokens = torch.arange(scores.size(1), device=scores.device)
+            scores = scores.masked_fill(torch.isin(tokens, self.other_ends), NEGATIVE_INFINITY)
         return mask_after_eos(scores, (written[:, self.prompt :] == self.end).any(1), self.end, self.pad)
 
     def _check_length(self, written: Tensor) -> None:

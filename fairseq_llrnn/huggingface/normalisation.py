@@ -45,14 +45,14 @@ def rows_in_time(
     rows: Sequence[Row], in_reach: Sequence[np.ndarray | None], remaining: int, eos: int, num_tokens: int,
     scores: Tensor,
 ) -> list[Row]:  # fmt: skip
-    """Return the rows without the tokens after which the text cannot end within `remaining` tokens.
+    """Return the rows without the tokens after which the text cannot end within `remaining` tokens. Free rows stay.
 
     Args:
         in_reach: of `TokenWeights.in_reach`.
     """
     found = []
     for row, reached in zip(rows, in_reach, strict=True):
-        if remaining <= 1:
+        if remaining <= 1 and row is not FREE:
             only_end = np.arange(num_tokens) == eos
             reached = only_end if reached is None else reached & only_end
         if reached is not None:
@@ -62,7 +62,7 @@ def rows_in_time(
 
 
 def _log_sum_exp(values: np.ndarray) -> float:
-    """Of (M,) values. −inf for none. NaN and ∞ without a warning of numpy."""
+    """Return log Σ exp of values, (M,), and −inf of none. Numpy prints no warning for NaN and ∞."""
     if len(values) < 50 and math.isfinite(values.dot(values)):
         return float(np.logaddexp.reduce(values, initial=NEGATIVE_INFINITY))
     largest = float(values.max())

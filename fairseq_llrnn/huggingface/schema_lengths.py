@@ -16,6 +16,7 @@ from fairseq_llrnn.huggingface.schema_parts import part_at, parts_of
 
 NUMBER, SCALAR, FORMAT = 32, 8, 80  # bytes of a number, of null or an empty value, and of a text with a format
 LARGEST = 100_000
+ROUNDS = 20  # after which the size of a part is unknown: a hostile schema needs a round for each part
 COUNT = re.compile(r"\{(\d+)")
 
 
@@ -31,7 +32,10 @@ class Steps:
 def steps_of(schema: Any) -> Steps:
     """Return the steps of a schema that llguidance reads."""
     sizes = _Sizes(schema)
-    largest = sizes.largest()
+    try:
+        largest = sizes.largest()
+    except (TypeError, AttributeError, ValueError, ArithmeticError):  # mistakes in parts that llguidance does not read
+        return Steps()
     parts = [part for part in sizes.parts if {"pattern", "format", "patternProperties"} & {*part}]
     patterns = dict.fromkeys(part["pattern"] for part in parts if isinstance(part.get("pattern"), str))
     return Steps(largest, None if parts else frozenset(sizes.keys()), tuple(patterns))
@@ -44,14 +48,15 @@ class _Sizes:
         self.known = {id(part): math.inf for part in self.parts}  # the size of each part
 
     def largest(self) -> float:
-        changed = True
-        while changed:  # from below: parts that hold themselves have a size once all else has
+        for _ in range(ROUNDS):  # parts that hold themselves have a size once all else has
             changed = False
             for part in reversed(self.parts):
                 size = self._size_of(part)
                 if size < self.known[id(part)]:
                     changed = changed or not math.isfinite(self.known[id(part)])
                     self.known[id(part)] = size
+            if not changed:
+                break
         sizes = [self.known[id(part)] for part in self.parts]
         keys = [*map(len, self.keys())]
         values = [len(json.dumps(value)) for part in self.parts for value in part.get("enum", [])]

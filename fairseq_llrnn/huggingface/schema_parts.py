@@ -5,6 +5,7 @@ A place is a JSON pointer after `#`, without percent-encoding.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
@@ -13,17 +14,27 @@ PARTS = ("items", "additionalItems", "additionalProperties")  # keywords whose v
 LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")  # … a list of schemas
 MAPS = ("properties", "patternProperties")  # … schemas by name
 DEFINITIONS = ("$defs", "definitions")  # … that only references reach
+LIST_INDEX = re.compile("0|[1-9][0-9]{0,8}")  # in a pointer
 
 
 def parts_of(schema: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield the parts that keywords and references reach, each once, with their places. The caller may change them."""
+    """Yield the parts that keywords and references reach, each once, with their places. The caller may change them.
+
+    llguidance resolves references that are no pointers. They may be to any definition.
+    """
     waiting, seen = [(schema, "#")], set()
+    definitions: list[tuple[Any, str]] = []
+    has_names = False
     while waiting:
         part, place = waiting.pop()
         if isinstance(part, dict) and id(part) not in seen:
             seen.add(id(part))
             waiting += reversed([*inner_parts(part, schema, place)])
+            definitions += _definitions_of(part, place)
+            has_names |= "$ref" in part and not is_pointer(part["$ref"])
             yield part, place
+        if has_names and not waiting:
+            waiting, definitions = definitions[::-1], []
 
 
 def inner_parts(part: dict[str, Any], schema: Any, place: str = "#") -> Iterator[tuple[Any, str]]:
@@ -38,24 +49,17 @@ def inner_parts(part: dict[str, Any], schema: Any, place: str = "#") -> Iterator
             yield from _by_name(value, at)
         elif key == "$ref" and is_pointer(value):
             yield part_at(value, schema), unquote(value)
-        elif key == "$ref":  # llguidance resolves other references
-            yield from _definitions(schema)
 
 
 def _by_name(schemas: dict[str, Any], place: str) -> Iterator[tuple[Any, str]]:
     return ((each, f"{place}/{pointer_step(name)}") for name, each in schemas.items())
 
 
-def _definitions(schema: Any) -> Iterator[tuple[Any, str]]:
-    """Yield all definitions, also those of definitions."""
-    waiting: list[tuple[Any, str]] = [(schema, "#")]
-    while waiting:
-        part, place = waiting.pop()
-        for key in DEFINITIONS if isinstance(part, dict) else ():
-            if isinstance(part.get(key), dict):
-                named = [*_by_name(part[key], f"{place}/{key}")]
-                yield from named
-                waiting += named
+def _definitions_of(part: dict[str, Any], place: str) -> Iterator[tuple[Any, str]]:
+    """Yield the definitions that a part has, with their places."""
+    for key in DEFINITIONS:
+        if isinstance(part.get(key), dict):
+            yield from _by_name(part[key], f"{place}/{key}")
 
 
 def is_pointer(reference: Any) -> bool:
@@ -71,8 +75,9 @@ def part_at(reference: Any, schema: Any) -> Any:
     for step in unquote(reference).split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, list):
-            found = {str(number): each for number, each in enumerate(found)}
-        found = found.get(key) if isinstance(found, dict) else None
+            found = found[int(key)] if LIST_INDEX.fullmatch(key) and int(key) < len(found) else None
+        else:
+            found = found.get(key) if isinstance(found, dict) else None
     return found
 
 

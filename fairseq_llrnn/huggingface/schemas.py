@@ -214,16 +214,17 @@ class _Reader:
             self.unsupported.append(f"'format': {name!r} at {place}")
 
     def _check_properties(self, part: dict[str, Any], place: str) -> None:
-        required = part.get("required")
-        if isinstance(required, list):
-            part["required"] = [*dict.fromkeys(required)] if all(isinstance(key, str) for key in required) else required
-            required = part["required"]
+        required = part.get("required", [])
+        if not isinstance(required, list) or not all(isinstance(key, str) for key in required):
+            return  # llguidance raises the error
+        if "required" in part:
+            part["required"] = required = [*dict.fromkeys(required)]
         is_open = part.get("additionalProperties", True) is not False
         if {"properties", "patternProperties", "required"} & {*part} and is_open:
             self.is_closed = False
         least = part.get("minProperties")
         can_repeat = is_open or "patternProperties" in part
-        if can_repeat and isinstance(least, int) and least > 1 + len(required or []):
+        if can_repeat and isinstance(least, int) and least > 1 + len(required):
             self.unsupported.append(f"'minProperties' of {least}, above the required properties and one, at {place}")
 
 

@@ -22,6 +22,7 @@ Sizes: N rows, K tokens of the model, T tokens of a text.
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -50,17 +51,12 @@ PREFIX = "constraint_"
 CACHED = 128  # constraints
 
 
+@dataclass
 class Request:
     """A request with a constraint."""
 
-    def __init__(self, constraint: BackgroundProcessor, params: Any) -> None:
-        """params: vLLM's SamplingParams."""
-        self.end = constraint.eos
-        self.processor: BackgroundProcessor | None = None  # None: its text has to end
-        try:
-            self.processor = constraint.for_search([*params.all_stop_token_ids], 0, params.max_tokens)
-        except LLRNNError as error:  # of one request, not of the server
-            logger.warning("A request ends without a text: %s", error)
+    processor: BackgroundProcessor | None  # None: its text has to end
+    end: int
 
     def constrain_(self, logits: Tensor, row: int, written: Tensor) -> None:
         """Change a row of logits (N, K) to log p′ after the written tokens, (T,)."""
@@ -78,7 +74,7 @@ class Request:
 class Requests:
     """What the processors of both interfaces share."""
 
-    def __init__(self, vllm_config: Any, *_: Any) -> None:
+    def __init__(self, vllm_config: Any) -> None:
         model = vllm_config.model_config
         self.tokenizer = AutoTokenizer.from_pretrained(
             model.tokenizer, revision=model.tokenizer_revision, trust_remote_code=model.trust_remote_code
@@ -93,9 +89,16 @@ class Requests:
             raise ValueError(str(error)) from None
 
     def _new(self, params: Any) -> Request | None:
-        """Return a new request. None: it has no constraint."""
-        constraint = constraint_of(params, self.tokenizer)
-        return None if constraint is None else Request(constraint, params)
+        """Return a new request. params: vLLM's SamplingParams. None: it has no constraint."""
+        processor = None
+        try:
+            constraint = constraint_of(params, self.tokenizer)
+            if constraint is None:
+                return None
+            processor = constraint.for_search([*params.all_stop_token_ids], 0, params.max_tokens)
+        except LLRNNError as error:  # of one request, not of the server
+            logger.warning("A request ends without a text: %s", error)
+        return Request(processor, self.tokenizer.eos_token_id)
 
 
 class ConstraintProcessor(Requests, LogitsProcessor):

@@ -71,7 +71,11 @@ def class_log_probs(scores: Tensor, log_mass: Tensor | ClassWeights) -> Tensor:
 
 
 def check_scores(largest: Tensor, name: str, may_be_empty: bool = False) -> None:
-    """Raise DataError if the largest score of a row is NaN or ∞, or −∞ unless the row may be empty. largest: (…)."""
+    """Raise DataError if a row has the score NaN or ∞, or −∞ alone unless it may be empty.
+
+    Args:
+        largest: the largest score of each row, of any shape. name: the first words of the message.
+    """
     wrong = largest[~(largest.isfinite() | largest.isneginf() if may_be_empty else largest.isfinite())]
     if len(wrong):
         found = "−inf for all tokens" if bool(wrong[0].isneginf()) else "NaN or infinity"

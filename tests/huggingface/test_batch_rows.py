@@ -75,6 +75,14 @@ def test_the_scores_of_each_row_sum_to_one_and_a_free_row_is_the_model() -> None
 
 
 @pytest.mark.parametrize("search", [{"num_beams": 4}, {}])
+def test_the_limit_of_a_search_ends_no_free_row(search: dict[str, Any]) -> None:
+    rows = P.per_row([P.from_regex("[a-z]+", tokenizer_of("byte_level")), None])
+    found = rows.generate(softmax(), prompts()[:2], max_new_tokens=4, **search)
+    assert found[1].tolist() == softmax().generate(prompts()[1:2], max_new_tokens=4, **search)[0].tolist()
+    assert 1 in found[0, 3:].tolist() and 1 not in found[1, 3:].tolist()
+
+
+@pytest.mark.parametrize("search", [{"num_beams": 4}, {}])
 def test_samples_of_each_row_and_one_limit_for_all(search: dict[str, Any]) -> None:
     torch.manual_seed(3)
     tokenizer = tokenizer_of("byte_level")

@@ -223,6 +223,7 @@ for _ in range(2000):
         ({"format": "date", "type": 3}, "found: type must be a string or array of strings"),
         ({"format": "date", "allOf": 3}, "found: allOf must be an array"),
         ({"required": "a"}, "llguidance reads within its limits, found: .*required"),
+        ({"required": 5, "minProperties": 3}, "llguidance reads within its limits, found: .*required"),
         ({**STRING, "pattern": "(?=a)b"}, "found: regex parse error"),
         ({"$ref": "http://x/y"}, "found: Resource 'http://x/y' is not present"),
         ({"$ref": "#/$defs/a"}, "found: Pointer '/.defs/a' does not exist"),

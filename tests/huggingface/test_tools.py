@@ -326,12 +326,14 @@ def test_data_of_a_schema_has_no_references(properties: Any, right: Any, wrong: 
     assert tools.for_search(None, 0, 99).weights.least(tools.for_search(None, 0, 99).weights.start(1)) < 99
 
 
-def test_two_tools_with_the_same_anchor() -> None:
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_two_tools_with_the_same_anchor(is_inside: bool) -> None:
     tokenizer, _ = of_kind(False)
 
     def schema(value: int) -> dict[str, Any]:
-        of_anchor = {"a/b": {"$anchor": "m", "enum": [value]}}
-        return {"type": "object", "properties": {"a": {"$ref": "#m"}}, "required": ["a"], "$defs": of_anchor}
+        of_anchor = {"$defs": {"a/b": {"$anchor": "m", "enum": [value]}}}
+        part, whole = (of_anchor, {}) if is_inside else ({}, of_anchor)
+        return {"type": "object", "properties": {"a": {**part, "$ref": "#m"}}, "required": ["a"], **whole}
 
     tools = P.from_tools({"one": schema(1), "two": schema(2)}, tokenizer, after=None)
     for name, value, is_right in (("one", 1, True), ("one", 2, False), ("two", 1, False), ("two", 2, True)):
@@ -374,6 +376,17 @@ def test_other_ends_of_our_own_model_end_no_text_of_its_constraint(search: dict[
     prompts = torch.full((8, 1), END)
     for row in own.generate(prompts, max_new_tokens=9, eos_token_id=ends, pad_token_id=0, **search)[:, 1:].tolist():
         assert row.index(END) == 4 and not {*ends[1:]} & {*row}
+
+
+def test_ends_that_are_no_tokens_forbid_none() -> None:
+    """transformers allows −1 for no end."""
+    tokenizer, model = of_kind(False)
+    regex = P.from_regex(re.escape(tokenizer.decode([len(tokenizer) - 1])), tokenizer)
+    own = LogLinearForCausalLM.wrap(copy.deepcopy(model), tokenizer, Recipe(background="uniform"), regex)
+    search = {"max_new_tokens": 2, "eos_token_id": [END, -1, 9999], "pad_token_id": 0}
+    prompt = torch.tensor([[END]])
+    for found in (regex.generate(model, prompt, **search), own.generate(prompt, **search)):
+        assert found[0].tolist() == [END, len(tokenizer) - 1, END]
 
 
 def test_generate_takes_what_that_of_a_model_takes() -> None:

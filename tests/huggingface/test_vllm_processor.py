@@ -319,6 +319,25 @@ def test_an_error_of_one_request_ends_that_request(processor: Any, caplog: pytes
     assert "A request ends with an incomplete text: BackgroundProcessor: expected" in caplog.text
 
 
+def test_a_request_that_only_the_tokenizer_of_the_model_cannot_write_ends(
+    module: ModuleType, config: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A request is checked with a tokenizer of bytes. An error with that of the model must not stop the server."""
+    tokenizer = tiny_tokenizer("unigram")
+    tokenizer.save_pretrained(config.model_config.tokenizer)
+    wanted = params({"constraint_regex": "\a"})
+    module.ConstraintProcessor.validate_params(wanted)
+    first = module.ConstraintProcessorV1(config, torch.device("cpu"), False)
+    first.update_state(Update(2, [], [(0, wanted, [5], []), (1, params(None), [5], [])], []))
+    slots = Slots(module, config, 2)
+    requests = {0: Request(0, wanted, []), 1: Request(1, params(None), [])}
+    assert [slots.add(slot, request) for slot, request in requests.items()] == [True, False]
+    for apply in (first.apply, partial(slots.apply, requests)):
+        allowed = apply(torch.zeros(2, len(tokenizer))).isfinite()
+        assert allowed[0].nonzero().flatten().tolist() == [tokenizer.eos_token_id] and allowed[1].all()
+    assert caplog.text.count("A request ends without a text: from_regex: ") == 2
+
+
 def test_other_ends_of_a_model_do_not_end_a_text(module: ModuleType, config: Any, processor: Any) -> None:
     arguments, stops = {"constraint_regex": "a+", "constraint_after": "x"}, [20, 30]
     both = [params(each, stops=stops) for each in (arguments, None)]
