@@ -20,7 +20,7 @@ the sum of the standard deviations.
 A unit after a number, in the header of its column or in its row must be that of the run's metric. Figures in sentences
 are not bold.
 
---write also draws docs/results/gains.svg (gains_picture.py).
+--write also draws docs/results/gains.svg and lexicons.svg (gains_picture.py, lexicon_picture.py).
 
 A comment before a code block lists figures of the block, which prints them: `<!-- code = quickstart/test -->`. All
 pages need one for each perplexity, BLEU and number of bits that a command prints.
@@ -37,8 +37,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import gains_picture
+import lexicon_picture
 from documented_commands import wrong_commands, wrong_commits
-from gains_picture import PICTURE, drawn
 from ledger import LEDGER, MARK, LedgerError, Run, evaluate, read_ledger
 from page_figures import NUMBER, blocks, comments, edits
 
@@ -129,11 +130,13 @@ def main() -> int:
             found.clear()
             rewritten(name, new, pages[name] in strict, runs, found)
         wrong += [*reversed(found), *wrong_code(name, new, runs)]
-    picture = args.root / PICTURE
-    if args.write:
-        picture.write_text(drawn(runs), "utf-8")
-    elif not picture.is_file() or picture.read_text("utf-8") != drawn(runs):
-        wrong.append(f"{PICTURE}: expected the figures of the ledger, found others; run the script with --write")
+    for module in (gains_picture, lexicon_picture):
+        picture = args.root / module.PICTURE
+        if args.write:
+            picture.write_text(module.drawn(runs), "utf-8")
+        elif not picture.is_file() or picture.read_text("utf-8") != module.drawn(runs):
+            place = module.PICTURE
+            wrong.append(f"{place}: expected the figures of the ledger, found others; run the script with --write")
     wrong += uncited(texts, runs)
     wrong += [*wrong_commands(args.root, runs.values()), *wrong_commits(args.root, runs.values())]
     print(

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Write the figures of `llrnn compare` into the ledger, and print the rows of a page's table.
 
-    python scripts/comparison_runs.py OUT=LANGUAGE [OUT=LANGUAGE …]
+    python scripts/comparison_runs.py OUT=[FAMILY/]LANGUAGE …
 
-OUT is a folder of `llrnn compare`, LANGUAGE a name such as Welsh. The ledger gets a line for each of these rows, which
-the validation text chooses: the best n-grams, softmax over words, softmax over pieces, mixture with a softmax, and
-pretrained network, and our best model alone and mixed. A mixture with pieces is `mixed-pieces`. Lines of the same
-language are replaced. p compares with ours.
+OUT is a folder of `llrnn compare`, LANGUAGE a name such as Welsh, FAMILY the beginning of the keys (`compare`). The
+ledger gets a line for each of these rows, which the validation text chooses: the best n-grams, softmax over words,
+softmax over pieces, mixture with a softmax, and pretrained network, and our best model alone and mixed. A mixture with
+pieces is `mixed-pieces`. Lines of the same family and language are replaced. p compares with ours.
 
 Put the printed rows into the table of docs/results/small-texts.md, and run `python scripts/check_results.py --write`.
 """
@@ -40,8 +40,9 @@ PLACES = 4
 Run = dict[str, Any]
 
 
-def runs_of(result: Mapping[str, Any], language: str) -> Iterator[Run]:
-    """Yield the lines of the ledger."""
+def runs_of(result: Mapping[str, Any], name: str) -> Iterator[Run]:
+    """Yield the lines of the ledger. name: [FAMILY/]LANGUAGE."""
+    beginning, _, language = name.rpartition("/")
     finished = [row for row in result["rows"] if row["failure"] is None]
     best = {}
     for family, names in FAMILIES.items():
@@ -50,7 +51,7 @@ def runs_of(result: Mapping[str, Any], language: str) -> Iterator[Run]:
             is_pieces = family == "mixed-softmax" and "pieces" in row["title"]
             best["mixed-pieces" if is_pieces else family] = row
     letters = unicodedata.normalize("NFKD", language.lower()).encode("ascii", "ignore").decode()
-    place = f"compare/{re.sub('[^a-z0-9]+', '-', letters)}"
+    place = f"{beginning or 'compare'}/{re.sub('[^a-z0-9]+', '-', letters)}"
     ours = [family for family, row in best.items() if row["is_reference"]]
     others = [family for family, row in best.items() if family not in ("ours", "mixed-ours")]
     if not ours or not others:
@@ -63,7 +64,7 @@ def runs_of(result: Mapping[str, Any], language: str) -> Iterator[Run]:
         run |= {"seeds": "none"} if family == "ngrams" else {"seeds": row["seeds"]}
         if len(row["tests"]) > 1:
             run |= {"values": row["tests"], "std": row["deviation"]}
-        run["p"] = float(f"{compared['p']:.2g}")
+        run |= {"unseen": row["unseen"], "p": float(f"{compared['p']:.2g}")}
         run["baseline"] = f"{place}/{strongest if family == ours[0] else ours[0]}"
         run |= {"data": f"{language}, {result['texts']['words']:,} words of training text"}
         run |= {"command": command_of(result), "commit": (result["commit"] or NOT_RECORDED)[:12]}
@@ -93,7 +94,8 @@ def written(ledger: str, runs: Sequence[Run]) -> str:
 
 def as_line(run: Run) -> str:
     """Return a line of the ledger, whose figures have all their decimals."""
-    decimals: Run = {name: f"{run[name]:.{PLACES}f}" for name in ("value", "std") if name in run}
+    places = {"value": PLACES, "std": PLACES, "unseen": 2}
+    decimals: Run = {name: f"{run[name]:.{size}f}" for name, size in places.items() if name in run}
     if "values" in run:
         decimals["values"] = [f"{value:.{PLACES}f}" for value in run["values"]]
     return re.sub(r'"(\d+\.\d+)"', r"\1", json.dumps(run | decimals, ensure_ascii=False))
@@ -113,7 +115,7 @@ def main() -> None:
             raise DataError(f"{text}: expected OUT=LANGUAGE with OUT of `llrnn compare`, found no {path}; correct it")
         found = [*runs_of(json.loads(path.read_text(encoding="utf-8")), language)]
         runs += found
-        table.append(table_row(language, found))
+        table.append(table_row(language.rpartition("/")[2], found))
     ledger = args.root / LEDGER
     ledger.write_text(written(ledger.read_text(encoding="utf-8"), runs), encoding="utf-8")
     print("\n".join(table))

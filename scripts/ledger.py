@@ -11,8 +11,8 @@ A line of the ledger is a JSON object, a *run*, with these entries:
     data, command
     commit     of the run, "not recorded", or "published" (a figure from a paper, which `note` names)
 
-It may have `values` (one for each seed), `std`, `low`, `high`, `p`, `parameters`, `signatures`, `inputs` and `note`.
-Where `values` are present, `value`, `std`, `low` and `high` must follow from them.
+It may have `values` (one for each seed), `std`, `low`, `high`, `p`, `parameters`, `signatures`, `inputs`, `unseen`
+(bits per unseen word) and `note`. Where `values` are present, `value`, `std`, `low` and `high` must follow from them.
 
 An expression is a key, a key with an entry (`hungarian/regularised.low`), a number, or a function of expressions. The
 entry `lead` is the distance from the baseline, above 0 if the run is better.
@@ -37,7 +37,7 @@ LEDGER = "docs/results/runs.jsonl"
 NOT_RECORDED, NONE, PUBLISHED = "not recorded", "none", "published"
 MARK = "†"  # after a figure whose commit or seeds are not recorded
 TEXTS = ("key", "metric", "better", "baseline", "data", "command", "commit")
-NUMBERS = ("value", "std", "low", "high", "p", "n", "parameters", "signatures", "inputs")
+NUMBERS = ("value", "std", "low", "high", "p", "n", "parameters", "signatures", "inputs", "unseen")
 ENTRIES = {*TEXTS, *NUMBERS, "seeds", "values", "note"}
 KEY = re.compile(r"[a-z][a-z0-9]*(?:[/-][a-z0-9]+)*")
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
@@ -243,5 +243,7 @@ def entry(name: str, runs: Mapping[str, Run]) -> Figure:
     found = len(run["seeds"]) if field == "n" and isinstance(run["seeds"], list) else run.get(field)
     if field not in NUMBERS or found is None:
         raise LedgerError(f"expected a numeric entry of {key}, found none named {field}")
+    if field == "unseen":
+        return Figure(Decimal(found), places_of(found), metric="bits per word")
     metric = run["metric"] if field in ("value", "std", "low", "high") else ""
     return Figure(Decimal(found), places_of(found), run, metric=metric)

@@ -185,8 +185,8 @@ def _read_classes(row: ReadRow, num_classes: int) -> SpellingClasses:
 
 def _read_totals(row: ReadRow, k: int, num_classes: int) -> np.ndarray:
     totals = row(f"lexicon_{k}_totals", np.float64, num_classes)
-    if not ((totals >= LEAST_TOTAL) & (totals <= 1.0 + 1e-6)).all():
-        raise ValueError("the spelling lexicon has shares of classes outside 0 … 1")
+    if not (totals >= LEAST_TOTAL).all() or abs(totals.sum() - 1.0) > 1e-6:  # Σ_o Z_o = Σ_w P(w) Σ_o P(o | w)
+        raise ValueError("the shares of the classes in the spelling lexicon are not above 0, or do not add up to one")
     return totals
 
 

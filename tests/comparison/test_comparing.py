@@ -11,12 +11,18 @@ import pytest
 from fairseq_llrnn.comparison import comparing
 from fairseq_llrnn.comparison.comparing import compare
 from fairseq_llrnn.comparison.inputs import digests
+from fairseq_llrnn.comparison.jobs import EARLY_STOP, read_result, run_job
+from fairseq_llrnn.comparison.models import trials_of
+from fairseq_llrnn.comparison.processes import LOG
 from fairseq_llrnn.comparison.settings import Comparison
 from fairseq_llrnn.comparison.texts import read_texts
 from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.evaluation.prior_scorer import PriorScorer
+from fairseq_llrnn.evaluation.texts import LineScore
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.lexicon_table import Row, Table, as_features
 from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.prior.prior import Prior
 
 
 @pytest.fixture
@@ -55,6 +61,26 @@ def test_a_stop_loses_nothing(files: Sequence[Path], tmp_path: Path, monkeypatch
     assert not (out / "table.md").exists()
     monkeypatch.setattr(comparing, "run_all", usual)
     assert any("4 models (1 of them finished)" in line for line in run(out, files)) and (out / "table.md").exists()
+
+
+def test_a_training_may_be_stopped_after_its_best_epoch(files: Sequence[Path], tmp_path: Path) -> None:
+    """Its log has no best epoch: that was in the run before."""
+    settings = Comparison(tmp_path / "out", None, *files, models=["suffixes"])
+    job = trials_of("suffixes", settings, 1)[0]
+    place = tmp_path / "out" / job.place
+
+    class Resumed:
+        def train(self, arguments: Sequence[str]) -> int:
+            (place / "model").mkdir()
+            (place / LOG).write_text(f"{EARLY_STOP} hasn't improved\nbest epoch  in an earlier run\n")
+            return 0
+
+        def scored_lines(self, checkpoint: str, lines: Sequence[str], is_open: bool) -> list[LineScore]:
+            return [*PriorScorer(Prior.load(place / "data" / "prior")).lines(lines, is_open)]
+
+    run_job(job, read_texts(settings), settings, Resumed())
+    result = read_result(tmp_path / "out", job)
+    assert result is not None and result["is_converged"]
 
 
 def test_a_full_disk_is_an_error_before_any_training(

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from example_modules import ROOT, SCRIPTS, load
 
-check, pages, gains, ledger_module = load(SCRIPTS, "check_results", "page_figures", "gains_picture", "ledger")
+check, pages, ledger_module = load(SCRIPTS, "check_results", "page_figures", "ledger")
+gains, lexicons = load(SCRIPTS, "gains_picture", "lexicon_picture")
 
 RUN = {"metric": "BLEU", "better": "higher", "seeds": [1, 2, 3], "baseline": "none", "data": "a", "commit": "0123456",
        "command": "python scripts/one.py --quick -- --other"}  # fmt: skip
@@ -82,7 +83,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "docs" / "results" / "page.md").write_text(PAGE)
     (tmp_path / "docs" / "guides" / "guide.md").write_text(GUIDE)
     (tmp_path / "docs" / "results" / "runs.jsonl").write_text(ledger(RUNS))
-    (tmp_path / gains.PICTURE).write_text(gains.drawn(check.read_ledger(tmp_path / check.LEDGER)))
+    for picture in (gains, lexicons):
+        (tmp_path / picture.PICTURE).write_text(picture.drawn(check.read_ledger(tmp_path / check.LEDGER)))
     monkeypatch.setattr(sys, "argv", ["check_results.py", "--root", str(tmp_path)])
     return tmp_path
 
@@ -121,6 +123,14 @@ def test_the_picture_has_the_differences_from_ours() -> None:
     assert greek == ("Greek", (None, None, Decimal("-0.1")), None)
     marks = re.findall(r">([-+.\d]+|ours)<", gains.drawn(runs))
     assert marks == ["-0.10", "-0.05", "ours", "+0.05", "+0.10"]
+
+
+def test_the_picture_has_the_bits_without_and_with_a_lexicon() -> None:
+    bits = {"unlisted/greek": "29", "listed/greek": "21", "unlisted/czech": "31", "compare/czech": "20.5"}
+    runs = {f"{key}/ours": {"unseen": Decimal(text), "data": key.rpartition("/")[2]} for key, text in bits.items()}
+    assert lexicons.pairs(runs) == [("czech", Decimal(31), Decimal("20.5")), ("greek", Decimal(29), Decimal(21))]
+    marks = re.findall(r">(\d+)<", lexicons.drawn(runs))
+    assert marks == ["20", "22", "24", "26", "28", "30", "32"]
 
 
 def test_pages_that_agree_are_not_written(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,6 +65,7 @@ def test_the_ledger_and_the_table(root: Path) -> None:
     assert [each["key"].rpartition("/")[2] for each in runs[1:]] == ["ngrams", "pieces", "ours"]
     assert ngrams["value"] == 2.31 and ngrams["baseline"] == "compare/old-welsh/ours" and ngrams["p"] == 0.003
     assert pieces["p"] == 0.0002 and pieces["values"] == [2.399, 2.401] and pieces["seeds"] == [1, 2]
+    assert ours["unseen"] == 30.0
     assert ours["baseline"] == "compare/old-welsh/ngrams" and ours["p"] == 0.003  # the strongest other model
     assert ours["command"] == "llrnn compare UD_Welsh --out out --seeds 1 2"
     assert ours["data"] == "Old Welsh, 20,123 words of training text"
@@ -77,6 +78,13 @@ def test_the_ledger_and_the_table(root: Path) -> None:
     expected = f"| Old Welsh | | | | | | 2.3100 | | 2.4000 | **2.2000** <!-- = {expressions} --> |"
     found = page.read_text().rstrip().splitlines()[-1]
     assert " ".join(found.split()) == expected
+
+
+def test_another_family_of_keys(root: Path) -> None:
+    table = run(root, f"{root.parent / 'out'}=listed/Old Welsh")
+    keys = [json.loads(line)["key"] for line in (root / LEDGER).read_text().splitlines()]
+    assert keys[0] == "compare/old-welsh/softmax" and keys[-1] == "listed/old-welsh/ours"
+    assert "| Old Welsh | ours, suffixes | 0 | | | <!-- = listed/old-welsh/ours --> |" in table.splitlines()
 
 
 def test_messages(root: Path) -> None:
