@@ -68,7 +68,8 @@ class LineScorer:
         for batch in self.batches(lines, SENTENCES):
             if batch[0].too_long_for is None:
                 with torch.inference_mode():
-                    batch, _ = self.scored(batch, is_open)
+                    batch, log_probs = self.scored(batch, is_open)
+                check_scores(log_probs, "the model", may_be_empty=True)
             yield from batch
 
     def batches(self, lines: Iterable[str], sentences: int) -> Iterator[list[LineScore]]:
@@ -89,7 +90,6 @@ class LineScorer:
         previous = target.roll(1, 1)
         previous[:, 0] = self.eos
         total, with_unknown = self.log_probs(previous, target)
-        check_scores(total[target.ne(self.pad)], "the model", may_be_empty=True)
         # an impossible word has log p = −inf in both, and no spelling
         spelt = torch.where(with_unknown.isfinite(), total - with_unknown, 0.0)
         scored = []

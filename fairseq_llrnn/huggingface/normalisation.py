@@ -14,7 +14,6 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.huggingface.token_weights import FREE, Row
-from fairseq_llrnn.output.normalisers import check_scores
 
 DEAD_END = -1e9  # log p of the end of an incomplete text, finite since sampling needs a token
 
@@ -23,12 +22,10 @@ def mask_after_eos(log_p: Tensor, ended: Tensor, eos: int, pad: int) -> Tensor:
     """Return log p (N, K) in which `pad` alone follows texts that have ended, (N,) bool, with log p 0.
 
     In other rows without a possible token, the log p of `eos` is DEAD_END. A beam search keeps such a hypothesis if a
-    grammar has fewer texts than there are beams. Raises DataError for NaN.
+    grammar has fewer texts than there are beams. NaN is a dead end, too: transformers normalises rows of −∞ alone.
     """
-    largest = log_p.amax(1)
-    rows = (ended | ~(largest > NEGATIVE_INFINITY)).nonzero().flatten().tolist()
+    rows = (ended | ~(log_p.amax(1) > NEGATIVE_INFINITY)).nonzero().flatten().tolist()
     if rows:
-        check_scores(largest.masked_fill(ended, 0.0), "generate", may_be_empty=True)
         log_p = log_p.clone()
         end_rows_(log_p, rows, ended[rows], eos, pad)
     return log_p

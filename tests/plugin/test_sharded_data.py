@@ -53,7 +53,8 @@ def test_with_evidence(shell: Shell, evidence: EvidenceWorld, tmp_path: Path) ->
     for epoch in (1, 2):
         task.load_dataset("train", epoch=epoch, combine=True)
         data = task.dataset("train")
-        assert type(data.dataset).__name__ == "InventedEvidence"
+        assert type(data.dataset).__name__ == "WithSlots"
+        assert type(data.dataset.dataset).__name__ == "InventedEvidence"
         sizes.append(len(data))
     assert sizes == [len(evidence.text("train", "src")), 9]
 
