@@ -21,8 +21,7 @@ def pairs(runs: Mapping[str, Run]) -> list[tuple[str, Decimal, Decimal]]:
     for key, run in runs.items():
         family, _, rest = key.partition("/")
         if family == "unlisted" and rest.endswith("/ours"):
-            listed = runs.get(f"listed/{rest}") or runs[f"compare/{rest}"]
-            found.append((run["data"].partition(",")[0], run["unseen"], listed["unseen"]))
+            found.append((run["data"].partition(",")[0], run["unseen"], runs[f"compare/{rest}"]["unseen"]))
     return sorted(found, key=lambda pair: pair[2] - pair[1])
 
 

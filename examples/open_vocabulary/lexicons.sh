@@ -17,8 +17,8 @@ compared() {  # NAME TREEBANK LEXICON …
     local name=$1 treebank=$2
     shift 2
     llrnn compare "$treebank" --quick --models ngrams lexicon mixed "${options[@]}" --out "$out/$name"
-    llrnn compare "$treebank" --quick --models ngrams lexicon mixed "${options[@]}" --out "$out/$name-lexicon" \
-        --spelling-lexicon "$@"
+    llrnn compare "$treebank" --quick --models ngrams softmax softmax-unigram lexicon mixed "${options[@]}" \
+        --spelling-lexicon "$@" --out "$out/$name-lexicon"
 }
 options=("$@")
 

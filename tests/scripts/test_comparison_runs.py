@@ -84,7 +84,7 @@ def test_another_family_of_keys(root: Path) -> None:
     table = run(root, f"{root.parent / 'out'}=listed/Old Welsh")
     keys = [json.loads(line)["key"] for line in (root / LEDGER).read_text().splitlines()]
     assert keys[0] == "compare/old-welsh/softmax" and keys[-1] == "listed/old-welsh/ours"
-    assert "| Old Welsh | ours, suffixes | 0 | | | <!-- = listed/old-welsh/ours --> |" in table.splitlines()
+    assert table.startswith("| Old Welsh | ") and "; listed/old-welsh/ours --> |" in table
 
 
 def test_messages(root: Path) -> None:
