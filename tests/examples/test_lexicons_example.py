@@ -35,6 +35,10 @@ def test_parts_and_comparisons(tmp_path: Path) -> None:
     assert part(FILES[2], "dev") == [1, 7] and part(FILES[2], "test") == [4, 10]
     assert part(FILES[2], "train") == part(FILES[3], "test") == [1, 3, 5, 7, 9, 11]
     calls = (tmp_path / "calls").read_text().splitlines()
-    common = "compare out/UD_German-GSD --quick --models ngrams lexicon mixed --seeds 1 2 --out out/german"
-    assert calls[:2] == [common, f"{common}-lexicon --spelling-lexicon language:de lexicons/de_DE.dic"]
+    german = "compare out/UD_German-GSD --quick --models ngrams"
+    assert calls[:2] == [
+        f"{german} lexicon mixed --seeds 1 2 --out out/german",
+        f"{german} softmax softmax-unigram lexicon mixed --seeds 1 2 --spelling-lexicon language:de "
+        "lexicons/de_DE.dic --out out/german-lexicon",
+    ]
     assert len(calls) == 10
