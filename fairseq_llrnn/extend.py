@@ -14,10 +14,10 @@ from fairseq_llrnn.registry import lazily
 
 if TYPE_CHECKING:
     from fairseq_llrnn.automata.automaton import END as END
-    from fairseq_llrnn.backgrounds.algebra import BySource as BySource
     from fairseq_llrnn.backgrounds.background import Background as Background
     from fairseq_llrnn.backgrounds.background import StaticBackground as StaticBackground
     from fairseq_llrnn.backgrounds.background import View as View
+    from fairseq_llrnn.backgrounds.by_source import BySource as BySource
     from fairseq_llrnn.backgrounds.cached import cached_property as cached_property
     from fairseq_llrnn.backgrounds.class_weights import ClassWeights as ClassWeights
     from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights as ExplicitWeights
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "automata.automaton": "END",
-    "backgrounds.algebra": "BySource",
+    "backgrounds.by_source": "BySource",
     "backgrounds.background": "Background StaticBackground View",
     "backgrounds.cached": "cached_property",
     "backgrounds.explicit_background": "ExplicitBackground",

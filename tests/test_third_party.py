@@ -31,7 +31,7 @@ import torch
 from fairseq_llrnn.backgrounds.background import StaticBackground
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.output.class_source import ClassSource
-from fairseq_llrnn.backgrounds.algebra import BySource
+from fairseq_llrnn.backgrounds.by_source import BySource
 from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.output.context_source import NO_WORD, ContextClassSource
 from fairseq_llrnn.prior import Part, register_part

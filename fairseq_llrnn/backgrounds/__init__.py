@@ -11,7 +11,8 @@ cache_background.py     the last words
 source_rows.py          translations of source words: rows of links, and shares of forms
 lexical_background.py   translations of the words of the source
 language_model.py       another trained model
-algebra.py              combinations: products, temperatures, backgrounds that depend on the source
+algebra.py              combinations: products, temperatures
+by_source.py            backgrounds that depend on the source
 states.py               states of hypotheses: select, repeat, join
 mixture.py              weighted sums, fast products and temperatures
 explicit_background.py  backgrounds that list the words whose weights differ from their root

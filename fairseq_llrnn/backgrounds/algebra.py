@@ -1,4 +1,4 @@
-"""Combinations of backgrounds: temperatures, products, and backgrounds that depend on the source.
+"""Combinations of backgrounds: temperatures and products.
 
 Sizes: N hypotheses, B batch, T time, L source length, K parts, E words listed in all rows.
 
@@ -16,17 +16,13 @@ A `Product` allows a word if every part does (grammar × statistics).
 If a part lists all words that it allows (a grammar), the other parts compute the weights of only these E words.
 Otherwise, if all parts have a root, the product of the roots is the root, and the product lists the words that any part
 lists.
-
-`BySource` depends on the source sentence. Without a source it is the background below.
-
-    BySource(below, lambda base, source: ContextClasses(base, WordsOf(source)))
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +32,6 @@ from fairseq_llrnn.backgrounds.cached import cached_property
 from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, side_by_side
 from fairseq_llrnn.backgrounds.listed_view import ListedView
 from fairseq_llrnn.backgrounds.states import JointStates, States
-from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 
 
@@ -265,45 +260,3 @@ class Product(Combined):
         roots = [root.word_log_weight for part in (closed[:1] or bound) if (root := part.root) is not None]
         whole = len(roots) == len(closed[:1] or bound)
         super().__init__(parts, torch.stack(roots).sum(0) if whole else None, bool(closed))
-
-
-ReadySlots = Sequence[Tensor] | None
-
-
-def bound_to(
-    background: Background, source: Tensor | None, text: Tensor | None, slots: ReadySlots
-) -> BoundBackground:
-    """Bind a background to a batch. Only backgrounds by source, which are around all others, may have slots."""
-    if isinstance(background, BySource):
-        return background.bind(source, text, slots)
-    return background.bind(source, text)
-
-
-class BySource(Background):
-    """A background that is built from another one for each batch, by default given its source."""
-
-    def __init__(
-        self,
-        base: Background,
-        by_source: Callable[[BoundBackground, Any], BoundBackground] | None = None,
-        needs_source: bool = True,
-    ) -> None:
-        """by_source: makes the bound background from the bound `base` and the source (B, L), whose tokens have no
-        marks.
-
-        A subclass may override `bind`, whose source tokens may have marks.
-
-        Args:
-            needs_source: whether it is `base` without a source; if not, `by_source` gets None for the source.
-        """
-        super().__init__(base.class_of, base.num_classes)
-        self.base, self.by_source, self.needs_source = base, by_source, needs_source
-
-    def bind(
-        self, source: Tensor | None = None, text: Tensor | None = None, slots: ReadySlots = None
-    ) -> BoundBackground:
-        """As in the base class. slots: of the source, if a data set has made them (evidence/slots.py)."""
-        base = bound_to(self.base, source, text, slots)
-        if self.by_source is None or (source is None and self.needs_source):
-            return base
-        return self.by_source(base, None if source is None else plain(source))

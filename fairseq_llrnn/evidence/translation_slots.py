@@ -42,9 +42,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.algebra import BoundCombined, BoundProduct, BySource, Product, ReadySlots
+from fairseq_llrnn.backgrounds.algebra import BoundCombined, BoundProduct, Product
 from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
 from fairseq_llrnn.backgrounds.background import Background, BoundBackground, StaticBackground, View
+from fairseq_llrnn.backgrounds.by_source import BySource, ReadySlots
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, expanded
 from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground
 from fairseq_llrnn.backgrounds.mixture import BoundMixture, Mixture, product

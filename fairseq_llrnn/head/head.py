@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.algebra import ReadySlots, bound_to
 from fairseq_llrnn.backgrounds.background import BoundBackground, View
+from fairseq_llrnn.backgrounds.by_source import ReadySlots, bound_to
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights, broadcast_groups, class_log_sums
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain

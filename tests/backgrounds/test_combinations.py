@@ -11,9 +11,10 @@ from automata import ngram_like, random_automaton
 from background_atoms import ATOMS, CLASS_OF, NUM_CLASSES, SOURCE, grammar, lexical, root
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.algebra import BySource, Product, Tempered
+from fairseq_llrnn.backgrounds.algebra import Product, Tempered
 from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
 from fairseq_llrnn.backgrounds.background import Background, BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.by_source import BySource
 from fairseq_llrnn.backgrounds.mixture import Mixture, product, tempered
 from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
 from fairseq_llrnn.features.feature_table import FeatureTable

@@ -22,7 +22,7 @@ from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.algebra import ReadySlots
+from fairseq_llrnn.backgrounds.by_source import ReadySlots
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import ID_MASK
 from fairseq_llrnn.head.checks import check_allowed
