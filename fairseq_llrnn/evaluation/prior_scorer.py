@@ -26,7 +26,6 @@ from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.output.records import Batch
-from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -47,7 +46,7 @@ class PriorScorer(LineScorer, ScoringModel):
         problem = None
         if any(part.needs_source for part in prior.parts):
             problem = "depends on a source sentence"
-        elif prior.find(ModelPart) is not None:
+        elif any(part.needs_fairseq for part in prior.parts):
             problem = "reads a trained model"
         else:
             self.head = LogLinearHead(prior, 1, initial_scale=0.0).eval()

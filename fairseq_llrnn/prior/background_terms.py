@@ -16,7 +16,6 @@ from fairseq_llrnn.prior.expression import Atom, Expression, atoms
 from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.named_backgrounds import Inputs, NamedBackground, named_background
 from fairseq_llrnn.prior.part import Part, PriorView
-from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.parts.static import TABLE, StaticPart, check_static
 from fairseq_llrnn.settings import Settings, check_files, checked, keys, with_paths
 
@@ -81,7 +80,7 @@ def check_background(expression: Expression, texts: Sequence[str], has_opener: b
                 f"--background {expression}: {atom} changes the background below it and cannot be combined with "
                 "others; give it alone, over the unigram, or wrap another background in Python (ClassSource.bind)"
             )
-        if named.part is ModelPart and not has_opener:
+        if named.part.needs_fairseq and not has_opener:
             raise OptionError(
                 f"--background {atom.text}: only fairseq reads a trained model; build this prior with `llrnn prior`, "
                 "or pass `open_model` to `build` of prior/building.py"

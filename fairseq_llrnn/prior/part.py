@@ -184,6 +184,7 @@ class Part:
     is_base: ClassVar[bool] = False  # whether it has a background of its own, over b₀, and wraps no other
     needs_source: ClassVar[bool] = False  # whether it belongs to the prior's source words
     has_source_strings: ClassVar[bool] = False  # whether it lets source strings be words of the translation
+    needs_fairseq: ClassVar[bool] = False  # whether its background is a model of fairseq
     class_name: ClassVar[str] = ""  # of its class source; "": it has none
     subject: ClassVar[str] = "parts were"  # in "the prior's … made for another source dictionary"
 

@@ -14,10 +14,10 @@ from small_priors import open_prior
 
 import fairseq_llrnn
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evaluation import prior_scorer
 from fairseq_llrnn.evaluation.prior_scorer import PriorScorer
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, build_prior
+from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.prior import Prior
 
 TEXT = ["le chat dort", "le chat mange la pomme", "la pomme dort", "", "le chien dort le soir", "la souris mange"]
@@ -117,7 +117,7 @@ def test_backgrounds_of_a_network_are_refused(background: str, problem: str, pla
 
 def test_a_trained_model_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prior = prior_of("ngram:2")
-    monkeypatch.setattr(prior_scorer, "ModelPart", type(prior.parts[0]))
+    monkeypatch.setattr(Part, "needs_fairseq", True)
     with pytest.raises(OptionError, match="found one that reads a trained model; train"):
         PriorScorer(prior)
 

@@ -10,7 +10,6 @@ from fairseq_llrnn.cli.settings_options import add_options, add_set, overridden
 from fairseq_llrnn.cli.tables import note
 from fairseq_llrnn.errors import LLRNNError, OptionError
 from fairseq_llrnn.prior.parts.evidence_part import EvidencePart
-from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.recipe_file import read_recipe
 from fairseq_llrnn.settings import checked, keys, plain_values
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     recipe, option_name = recipe_of(args)
     dictionary = str(recipe.dictionary)
     check_place(Path(args.out))
-    if any(named.part is ModelPart for _, named in named_in(read_background(recipe.background))):
+    if any(named.part.needs_fairseq for _, named in named_in(read_background(recipe.background))):
         need_fairseq()
     try:
         built = build(dictionary, recipe, open_model, option_name)

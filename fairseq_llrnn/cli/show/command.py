@@ -29,7 +29,6 @@ from fairseq_llrnn.features.feature_table import Signatures
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.prior.part import Facts
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
-from fairseq_llrnn.prior.parts.model import ModelPart
 from fairseq_llrnn.prior.prior import Prior
 
 NAME = "show"
@@ -212,7 +211,7 @@ def _groups(signatures: Signatures, sizes: np.ndarray) -> dict[str, dict[str, in
 
 def _beginnings(prior: Prior) -> dict[str, Any]:
     """Return how sentences of the background begin, or {} if it has no context, or needs fairseq."""
-    if not any(part.is_base for part in prior.parts) or prior.find(ModelPart) is not None:
+    if not any(part.is_base for part in prior.parts) or any(part.needs_fairseq for part in prior.parts):
         return {}
     import torch
 

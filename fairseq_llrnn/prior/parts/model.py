@@ -33,6 +33,7 @@ class ModelPart(Part):
     load: LoadModel | None = field(default=None, compare=False, repr=False)  # builds the model
 
     is_base = True
+    needs_fairseq = True
 
     def description(self) -> dict[str, Any]:
         return self.files.description()
