@@ -7,7 +7,7 @@ bits per character of the test text. Each cell is the row that is best on the va
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from language_texts import HEAD, LANGUAGES, Language, analysed, chosen, prepare, row
@@ -24,14 +24,12 @@ FAMILIES = {  # column: beginnings of names of rows
 }
 
 
-def compared(
-    language: Language, data: Path, out: Path, seeds: Sequence[int], compare: Callable[..., ComparisonTable]
-) -> ComparisonTable:
-    """Return the comparison of a language. compare: `fairseq_llrnn.compare`."""
+def compared(language: Language, data: Path, out: Path, seeds: Sequence[int]) -> ComparisonTable:
+    """Return the comparison of a language."""
     place = out / language.name
     train, valid, test = (place / "text" / f"{split}.txt" for split in ("train", "valid", "test"))
     words = LexiconOptions(conllu=tuple(analysed(language, data)))
-    return compare(
+    return fairseq_llrnn.compare(
         train=train, valid=valid, test=test, words=words, seeds=seeds, quick=True, out=place / "compare",
         is_verbose=True,
     )  # fmt: skip
@@ -65,7 +63,7 @@ def main() -> int:
     tables = {}
     for language in found:
         print(f"\n{language.name}", flush=True)
-        tables[language.name] = compared(language, args.data, args.out, args.seeds, fairseq_llrnn.compare)
+        tables[language.name] = compared(language, args.data, args.out, args.seeds)
         print(tables[language.name], flush=True)
     print(f"\n{summary(tables)}")
     return 0
