@@ -13,7 +13,7 @@ from small_corpus import Llrnn
 from small_priors import open_prior
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evaluation.prior_scorer import PriorScorer
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, build_prior
@@ -244,3 +244,10 @@ def test_kneser_ney_on_hungarian(llrnn: Llrnn, place: Path) -> None:
         llrnn(*prior, "--background", f"ngram:{order}", "--out", f"p{order}")
         facts = json.loads(llrnn("score", "--prior", f"p{order}", "--json", "test.txt").out)
         assert 2 ** facts["bits_per_token"] == pytest.approx(perplexity, abs=1)
+
+
+def test_scores_that_are_not_finite_are_an_error(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = PriorScorer(prior_of("unigram"))
+    monkeypatch.setattr(scorer, "predict", lambda previous: lambda target: torch.full(target.shape, math.nan))
+    with pytest.raises(DataError, match="^the model: expected finite scores, found NaN or infinity; look for weights"):
+        list(scorer.lines(["le chat"]))

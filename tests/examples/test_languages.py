@@ -4,6 +4,7 @@ import gzip
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from example_modules import EXAMPLES, load
@@ -30,6 +31,33 @@ def test_texts_in_tokens() -> None:
     assert {language.kind for language in texts.LANGUAGES.values()} <= set(texts.READERS)
 
 
+def test_the_training_text_has_so_many_words(tmp_path: Path) -> None:
+    for split in texts.SPLITS:
+        write(tmp_path / "bible-nt" / f"swahili.{split}.tsv.gz", "b.1\tsasa hivi\nb.2\tkesho\nb.3\tleo\n")
+    assert texts.texts(SWAHILI, tmp_path, 3) == {
+        "train": ["sasa hivi", "kesho"], "valid": ["sasa hivi", "kesho", "leo"], "test": ["sasa hivi", "kesho", "leo"]
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("script", "argv", "message"),
+    [
+        (languages, ["{place}", "out", "--words", "0"], "--words 0: expected "),
+        (languages, ["{place}", "out", "swahili"], "folder with the texts of swahili, found none; see DATA"),
+        (languages, ["{place}", "out", "latin"], "there is no language 'latin' here; there are: hungarian, "),
+        (clams, ["out", "--data", "{place}", "--language", "greek", "--most", "0"], "--most 0: expected "),
+        (clams, ["out", "--data", "{place}", "--language", "greek"], "files named like el.simple_agrmt.txt.gz, found"),
+    ],
+)
+def test_wrong_arguments(
+    script: Any, argv: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["script", *(each.format(place=tmp_path) for each in argv)])
+    assert script.main() == 2
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_language_and_its_pairs(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -44,11 +72,13 @@ def test_a_language_and_its_pairs(
     monkeypatch.setattr(
         languages.fairseq_llrnn, "compare", lambda **given: compare(**given, models=models, max_epoch=1)
     )
-    monkeypatch.setattr(sys, "argv", ["languages.py", str(tmp_path), str(tmp_path / "out"), "swahili"])
+    argv = ["languages.py", str(tmp_path), str(tmp_path / "out"), "swahili", "--seeds", "1", "2"]
+    monkeypatch.setattr(sys, "argv", argv)
     assert languages.main() == 0
     found = capsys.readouterr().out.splitlines()
     result = json.loads((tmp_path / "out/swahili/compare/result.json").read_text(encoding="utf-8"))
-    ours = next(row["test"] for row in result["rows"] if row["name"] == "suffixes")
+    ours, seeds = next((row["test"], row["seeds"]) for row in result["rows"] if row["name"] == "suffixes")
+    assert seeds == [1, 2]
     assert found[-1].startswith("| swahili | ") and found[-1].endswith(f" | {ours:.3f} |")
 
     place = str(tmp_path / "out/swahili/compare")
@@ -58,7 +88,7 @@ def test_a_language_and_its_pairs(
     assert shown[0].startswith("| | pairs | softmax | softmax of BPE pieces (") and "| ours, suffixes |" in shown[0]
     assert shown[2].startswith("| simple agrmt | 2 | ") and len(shown) == 5
     sentence = "le chat voit"
-    (folder,) = clams.models_of(Path(place))["ours, suffixes"]
+    folder, _ = clams.models_of(Path(place))["ours, suffixes"]
     scored = clams.log_probs([sentence], folder)[sentence]
     one = json.loads((folder / "result.json").read_text(encoding="utf-8"))["test"]["tokens"]
     lines = (tmp_path / "out/swahili/text/test.txt").read_text(encoding="utf-8").splitlines()
