@@ -7,24 +7,29 @@ COMPARISON is a folder of `llrnn compare`, whose networks are scored. FOLDER/cla
 probability, ends included. A tie counts as wrong. Of a longer list, every n-th pair is taken. Percentages of several
 seeds are means, with standard deviations in the last lines. Compare `mean of lists`: a model that always prefers the
 singular has 50 % there, and more in `all` if there are more pairs with a right singular.
+
+`without the preference` compares each pair whose right form is singular with each pair whose right form is plural: they
+are right if log p of the right sentences is larger in sum. What a model adds to all singulars has no effect. Chance is
+50 %. It needs lists named singular-… and plural-…, as those of agreement_pairs.py.
 """
 
 import argparse
 import json
 from collections.abc import Callable, Sequence
-from functools import partial
+from itertools import chain
 from pathlib import Path
 from statistics import mean, stdev
 
 from language_texts import LANGUAGES
 
+import fairseq_llrnn
 from fairseq_llrnn.comparison.pieces import Pieces
 from fairseq_llrnn.errors import DataError, check_least, one_line_errors
 from fairseq_llrnn.files.text_lines import iter_lines
 
 CHECKPOINT = "model/checkpoint_best.pt"
 Pair = tuple[str, str]  # the grammatical sentence, and the other one
-Seed = dict[str, list[bool]]  # by phenomenon, which pairs are right
+Seed = dict[str, list[float]]  # by phenomenon, log p of the grammatical sentence less log p of the other one, in nats
 
 
 def read_pairs(path: Path) -> list[Pair]:
@@ -70,45 +75,34 @@ def models_of(comparison: Path) -> dict[str, list[Path]]:
     return found
 
 
-def log_probs(sentences: Sequence[str], place: Path) -> dict[str, float]:
-    """Return log p of each sentence by a network of a comparison, in nats."""
-    from fairseq_llrnn.plugin.comparison import scored_lines  # imports fairseq
-
+def margins_of(lists: dict[str, list[Pair]], place: Path) -> Seed:
+    """Return the margins of the pairs under a network of a comparison."""
+    model = fairseq_llrnn.load(place / CHECKPOINT)
     pieces = Pieces(place / "pieces.model") if (place / "pieces.model").exists() else None
-    lines = list(sentences) if pieces is None else [pieces.write(sentence) for sentence in sentences]
-    scored = scored_lines(str(place / CHECKPOINT), lines, is_open=pieces is None)
-    return {sentence: line.log_prob for sentence, line in zip(sentences, scored, strict=True)}
+    seed = {}
+    for kind, pairs in lists.items():
+        good, bad = (map(pieces.write, side) if pieces else side for side in zip(*pairs, strict=True))
+        found = model.minimal_pairs(good, bad, is_open=pieces is None).pairs
+        seed[kind] = [pair.good - pair.bad for pair in found]
+    return seed
 
 
-def measure(
-    comparison: Path, lists: dict[str, list[Pair]], scored: Callable[[Sequence[str], Path], dict[str, float]]
-) -> dict[str, list[Seed]]:
-    """Return the right pairs of each network, by its name, with one entry for each seed.
-
-    Args:
-        lists: the pairs by phenomenon. scored: like log_probs.
-    """
-    sentences = sorted({sentence for pairs in lists.values() for pair in pairs for sentence in pair})
-    outcomes: dict[str, list[Seed]] = {}
-    for name, places in models_of(comparison).items():
-        of_seeds = [scored(sentences, place) for place in places]
-        outcomes[name] = [
-            {kind: [values[good] > values[bad] for good, bad in pairs] for kind, pairs in lists.items()}
-            for values in of_seeds
-        ]
-    return outcomes
+def share_right(margins: Sequence[float]) -> float:
+    """Return the share of right pairs."""
+    return mean(margin > 0 for margin in margins)
 
 
-def share_of(kind: str, seed: Seed) -> float:
-    """Return the share of right pairs of a phenomenon."""
-    return mean(seed[kind])
+def without_preference(seed: Seed) -> float:
+    """Return the mean, over kinds of pairs, of the share of two pairs with a singular and a plural that are right."""
+    kinds = [(kind, f"plural{kind.removeprefix('singular')}") for kind in seed if kind.startswith("singular")]
+    return mean(share_right([a + b for a in seed[one] for b in seed[other]]) for one, other in kinds)
 
 
 def table(outcomes: dict[str, list[Seed]]) -> str:
     """Return the percentage of right pairs, with a line per phenomenon and a column per network.
 
     Args:
-        outcomes: output of `measure`.
+        outcomes: the margins under each network, by its name, with one entry for each seed.
     """
     names = list(outcomes)
     sizes = {kind: len(right) for kind, right in outcomes[names[0]][0].items()}
@@ -123,10 +117,12 @@ def table(outcomes: dict[str, list[Seed]]) -> str:
         return f"| {name} | {num_pairs:,} | {' | '.join(cells)} |"
 
     for kind, size in sizes.items():
-        lines.append(line(kind.replace("_", " "), size, partial(share_of, kind), False))
+        lines.append(line(kind.replace("_", " "), size, lambda seed, kind=kind: share_right(seed[kind]), False))
     total = sum(sizes.values())
-    lines.append(line("mean of lists", total, lambda seed: mean(map(mean, seed.values())), True))
-    lines.append(line("all", total, lambda seed: mean(right for of_kind in seed.values() for right in of_kind), True))
+    lines.append(line("mean of lists", total, lambda seed: mean(map(share_right, seed.values())), True))
+    lines.append(line("all", total, lambda seed: share_right([*chain.from_iterable(seed.values())]), True))
+    if any(kind.startswith("singular") for kind in sizes):
+        lines.append(line("without the preference", total, without_preference, True))
     return "\n".join(lines)
 
 
@@ -141,7 +137,8 @@ def main() -> int:
     check_least("--most", args.most, 1, "pairs")
     found = phenomena(args.data, LANGUAGES[args.language].code)
     lists = {name: some(read_pairs(path), args.most) for name, path in found.items()}
-    print(table(measure(args.comparison, lists, log_probs)))
+    models = models_of(args.comparison)
+    print(table({name: [margins_of(lists, place) for place in places] for name, places in models.items()}))
     return 0
 
 

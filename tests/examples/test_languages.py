@@ -3,6 +3,7 @@
 import gzip
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +88,12 @@ def test_a_language_and_its_pairs(
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].startswith("| | pairs | softmax | softmax of BPE pieces (") and "| ours, suffixes |" in shown[0]
     assert shown[2].startswith("| simple agrmt | 2 | ") and len(shown) == 5
-    sentence = "le chat voit"
     folder, _ = clams.models_of(Path(place))["ours, suffixes"]
-    scored = clams.log_probs([sentence], folder)[sentence]
     one = json.loads((folder / "result.json").read_text(encoding="utf-8"))["test"]["tokens"]
     lines = (tmp_path / "out/swahili/text/test.txt").read_text(encoding="utf-8").splitlines()
-    same = clams.log_probs(lines[:3], folder)
-    assert [same[line] for line in lines[:3]] == pytest.approx([sum(tokens) for tokens in one[:3]], abs=1e-4)
-    assert scored < 0
+    margins = clams.margins_of({"x": list(pairwise(lines[:3]))}, folder)["x"]
+    log_probs = [sum(tokens) for tokens in one[:3]]
+    assert margins == pytest.approx([a - b for a, b in pairwise(log_probs)], abs=1e-4)
 
 
 def test_the_summary_has_the_best_row_of_each_family() -> None:
@@ -119,12 +118,8 @@ def test_ties_are_wrong_and_seeds_are_averaged(tmp_path: Path) -> None:
         {"title": "mixed", "place": "", "seeds": [1, 2]},
     ]
     (tmp_path / "result.json").write_text(json.dumps({"rows": rows}), encoding="utf-8")
-    values = {"1": {"a": -1.0, "b": -2.0, "c": -2.0}, "2": {"a": -1.0, "b": -2.0, "c": -3.0}}
-    lists = {"x_y": [("a", "b"), ("b", "c")], "z": [("c", "a")] * 2}
-    found = clams.measure(tmp_path, lists, lambda _, place: values[place.name[-1]])
-    assert found == {
-        "softmax": [{"x_y": [True, False], "z": [False, False]}, {"x_y": [True, True], "z": [False, False]}]
-    }
+    assert clams.models_of(tmp_path) == {"softmax": [tmp_path / f"models/softmax/a-seed{seed}" for seed in (1, 2)]}
+    found = {"softmax": [{"x_y": [1.0, 0.0], "z": [-1.0, -1.0]}, {"x_y": [1.0, 1.0], "z": [-2.0, -2.0]}]}
     assert clams.table(found).splitlines() == [
         "| | pairs | softmax |",
         "|---|---:|---:|",
@@ -134,6 +129,18 @@ def test_ties_are_wrong_and_seeds_are_averaged(tmp_path: Path) -> None:
         "| all | 4 | 37.5 ± 17.7 |",
     ]
     assert clams.some([("a", "b")] * 10, 4) == [("a", "b")] * 4
+
+
+@pytest.mark.parametrize("preference", [0.0, 5.0, -5.0])
+def test_a_preference_for_the_singular_has_no_effect(preference: float) -> None:
+    knows = {"singular-near": [1.0, 0.5], "plural-near": [-0.75], "singular-far": [0.5], "plural-far": [-1.0]}
+    margins = {
+        kind: [margin + (preference if kind.startswith("singular") else -preference) for margin in values]
+        for kind, values in knows.items()
+    }
+    assert clams.without_preference(margins) == pytest.approx((1 / 2 + 0) / 2)
+    last = clams.table({"softmax": [margins]}).splitlines()[-1]
+    assert last == "| without the preference | 5 | 25.0 |"
 
 
 @pytest.mark.parametrize(
