@@ -16,6 +16,7 @@ are right if log p of the right sentences is larger in sum. What a model adds to
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from statistics import mean, stdev
@@ -92,6 +93,11 @@ def share_right(margins: Sequence[float]) -> float:
     return mean(margin > 0 for margin in margins)
 
 
+def share_of(kind: str, seed: Seed) -> float:
+    """Return the share of right pairs of a phenomenon."""
+    return share_right(seed[kind])
+
+
 def without_preference(seed: Seed) -> float:
     """Return the mean, over kinds of pairs, of the share of two pairs with a singular and a plural that are right."""
     kinds = [(kind, f"plural{kind.removeprefix('singular')}") for kind in seed if kind.startswith("singular")]
@@ -117,7 +123,7 @@ def table(outcomes: dict[str, list[Seed]]) -> str:
         return f"| {name} | {num_pairs:,} | {' | '.join(cells)} |"
 
     for kind, size in sizes.items():
-        lines.append(line(kind.replace("_", " "), size, lambda seed, kind=kind: share_right(seed[kind]), False))
+        lines.append(line(kind.replace("_", " "), size, partial(share_of, kind), False))
     total = sum(sizes.values())
     lines.append(line("mean of lists", total, lambda seed: mean(map(share_right, seed.values())), True))
     lines.append(line("all", total, lambda seed: share_right([*chain.from_iterable(seed.values())]), True))
