@@ -10,7 +10,7 @@ import copy
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
@@ -28,6 +28,8 @@ from fairseq_llrnn.huggingface.witnesses import MERGED, Completions, Witness
 ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
 REPRESENTATIVES = 4  # of a group of tokens, which are alike
 HINTS = 16  # patterns of a schema
+RULES = 64  # rules of a grammar that give hints, the last ones
+RULE = re.compile(r"^[?!]?(\w+)(?:\.-?\d+)?\s*(?:\[[^\]\n]*\])?\s*:", re.MULTILINE)  # its name
 MOST_SEARCHED = 256  # tokens after each of which a completion is searched for
 
 
@@ -88,7 +90,7 @@ def parser_weights(
             grammars = [{"lark_grammar": whole}, {"name": "text", "lark_grammar": grammar}]
         return llguidance.LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
 
-    weights = ParserWeights(read(grammar, begin, end), completions, steps, read, meter.name, kind)
+    weights = ParserWeights(read(grammar, begin, end), completions, steps, grammar, read, meter.name, kind)
     if weights.matcher.is_error():
         raise parser_error(meter.name, kind, weights.matcher.get_error())
     weights.after = partial(parser_weights, grammar, kind, texts.inner, meter, steps)
@@ -104,9 +106,10 @@ class ParserState:
     left: int = 0  # tokens that may follow, the end among them, if there is a limit
     witness: Witness | None = None
     checked: dict[int, Witness | None] = field(default_factory=dict)  # a witness after some tokens
+    few: list[int] | None = None  # the allowed tokens, the longest first, or none if there are many
 
     def copy(self) -> ParserState:
-        return ParserState(self.matcher.deep_copy(), self.is_first, self.left, self.witness, self.checked)
+        return replace(self, matcher=self.matcher.deep_copy())
 
 
 class ParserWeights(TokenWeights[list[ParserState | None]]):
@@ -115,17 +118,17 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
     after: Callable[[str], ParserWeights]  # the weights of texts that begin with a string
 
     def __init__(
-        self, matcher: Any, completions: Completions, steps: Callable[[], Steps], read: Callable[[str], Any], name: str,
-        kind: str,
+        self, matcher: Any, completions: Completions, steps: Callable[[], Steps], grammar: str,
+        read: Callable[[str], Any], name: str, kind: str,
     ) -> None:  # fmt: skip
         """
         Args:
             matcher: an LLMatcher at its beginning.
-            steps: as in `parser_weights`.
+            steps, grammar: as in `parser_weights`.
             read: an LLMatcher of another Lark grammar for the same tokenizer.
             name, kind: of the user's input, for messages.
         """
-        self.matcher, self.completions, self._read = matcher, completions, read
+        self.matcher, self.completions, self.grammar, self._read = matcher, completions, grammar, read
         self.steps, self.hints = cache(steps), cache(self._hints)  # of copies, too
         self.name, self.kind = name, kind
         self.eos, self.cannot_begin = completions.eos, completions.cannot_begin
@@ -152,16 +155,29 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         return self.completions.search(self.matcher.deep_copy(), 1, is_first=True, hints=self.hints)
 
     def _hints(self) -> list[Witness]:
-        """Tokens of JSON strings that are matches of the schema's patterns, with the closing quote."""
-        found = []
+        """Short texts of the grammar's rules, and matches of the schema's patterns as JSON strings without the first
+        quote.
+        """
+        found: dict[Witness, None] = {}
+        text = re.sub(r"\bstart\b", "whole_text", self.grammar)  # a rule of another name
+        names = [name for name in dict.fromkeys(RULE.findall(text)) if name != "whole_text"]
+        rules = [self._read(f"{text}\nstart: {name}") for name in names[: -RULES - 1 : -1]]
+        for _ in range(2):  # rules usually follow those that contain them, but some do not
+            matchers, rules = [rule for rule in rules if not rule.is_error()], []
+            for matcher in matchers:
+                witness = self.completions.short_text(matcher, lambda: [*found])
+                if witness is None:
+                    rules.append(matcher)
+                elif len(witness) > 1:
+                    found[witness[:-1]] = None
         for pattern in self.steps().patterns[:HINTS]:
             whole = f"^(?:{pattern.removeprefix('^').removesuffix('$')})$"
             matcher = self._read(f"start: %json {json.dumps({'type': 'string', 'pattern': whole})}")
             witness = None if matcher.is_error() else self.completions.search(matcher, 1, is_first=True)
             if witness is not None:
                 written = b"".join(self.completions.texts[token] or b"" for token in witness).strip()[1:]
-                found.append(tuple(self.completions.tokens[written[at : at + 1]] for at in range(len(written))))
-        return found
+                found[tuple(self.completions.tokens[written[at : at + 1]] for at in range(len(written)))] = None
+        return [*found]
 
     @cached_property
     def groups(self) -> list[np.ndarray]:
@@ -209,10 +225,32 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
 
     def _witness_after(self, state: ParserState, token: int) -> Witness | None:
         if token not in state.checked and state.witness is not None:
-            state.checked[token] = self.completions.after(
-                state.matcher, token, state.witness, state.left - 1, self.hints
-            )
+            most, search = state.left - 1, self.completions
+            found = search.known_after(state.matcher, token, state.witness, most)
+            if found is None:
+                found = self._by_longer_token(state, token, most)
+            if found is None and (following := state.matcher.deep_copy()).consume_token(token):
+                found = search.search(following, most, state.witness, hints=self.hints)
+            state.checked[token] = found
         return state.checked[token]
+
+    def _by_longer_token(self, state: ParserState, token: int, most: int) -> Witness | None:
+        """Return the rest of the longest allowed token that begins with this one, and a witness after it, or None."""
+        if state.few is None:
+            allowed = np.flatnonzero(self._allowed(state.matcher.compute_bitmask(), state.is_first))
+            few = allowed.tolist() if len(allowed) <= MOST_SEARCHED else []
+            state.few = sorted(few, key=lambda other: -len(self.completions.texts[other] or b""))
+        text, tokens = self.completions.texts[token] or b"", self.completions.tokens
+        for longer in state.few:
+            written = self.completions.texts[longer] or b""
+            if len(written) > len(text) and written.startswith(text):
+                following, left = self._witness_after(state, longer), written[len(text) :]
+                rest = [tokens[left]] if left in tokens else [tokens.get(bytes([byte])) for byte in left]
+                if following is None or None in rest or len(rest) + len(following) > most:
+                    return None
+                whole = [token, *rest, *following]
+                return (*whole[1:],) if state.matcher.validate_tokens(whole) == len(whole) else None
+        return None
 
     def in_reach(self, states: list[ParserState | None], remaining: int) -> list[np.ndarray | None]:
         return [None if state is None else self._reached(state, remaining) for state in states]

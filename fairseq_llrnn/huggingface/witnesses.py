@@ -6,13 +6,15 @@ these is a completion after it, and short enough:
     1. the witness without its first token, if that is the token
     2. the witness
     3. the witness without some of its first tokens, which the token contains
-    4. what `Completions.search` finds, which may go on with a part of the witness
+    4. the rest of a longer token, and what 1 to 5 find after that one
+    5. what `Completions.search` finds, which may go on with a part of the witness
 
 All of this depends on the written text alone, so that scores stay exact. The search tries closing brackets, quotes and
 commas first, opening brackets and blanks last. A token that leads to the mask of one of the last parsers makes no
-progress, and waits until all others have failed. Masks show no progress inside a string that must contain a match of a
-pattern. There the search tries hints, which are matches of the schema's patterns. The search is not complete: a text
-that could end in time may count as one that cannot.
+progress, and waits until all others have failed. Where a rule can contain itself, the search would never leave it, and
+masks show no progress inside a string that must contain a match of a pattern. So the search also tries hints: short
+texts of the rules of a Lark grammar, and matches of a schema's patterns. The search is not complete: a text that could
+end in time may count as one that cannot.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ FEW = 64  # allowed tokens that are all tried. Of more, single bytes are
 ALIKE = 2  # … so many letters, and so many digits
 RECENT = 3  # parsers before one, whose masks show whether a token makes progress
 SHORT = tuple(range(1, 9))  # tokens of a completion: searches for the shortest one
-DEPTHS, DEPTHS_AT_START = (2, 8, 400), (100, 24, 400, 12_000)  # … for any
-NODES, NODES_AT_START, NODES_OF_DEPTH = 30, 2_000, 2  # parsers of a search, and more for each token of its depth
+DEPTHS, DEPTHS_AT_START = (2, 8, 24, 400), (100, 24, 400, 12_000)  # … for any
+NODES, NODES_AT_START, NODES_OF_DEPTH = 200, 2_000, 2  # parsers of a search, and more for each token of its depth
 LONGEST_TOKEN = 32  # bytes of tokens in a completion
 SEPARATORS = 2  # the rank of a comma
 RANKS = {0: b"}])>", 1: b"\"'`", 2: b",", 7: b":=", 8: b"[", 9: b"(", 10: b"{<", 11: b" \t\n\r"}  # the search's order
@@ -90,18 +92,17 @@ class Completions:
                 found[token] = len(characters)
         return found
 
-    def after(
-        self, matcher: Any, token: int, witness: Witness, most: int, hints: Hints = tuple
-    ) -> Witness | None:
-        """Return a witness after a token: of at most so many tokens, or else the shortest that is found, or None."""
+    def known_after(self, matcher: Any, token: int, witness: Witness, most: int) -> Witness | None:
+        """Return a part of a witness that goes on after a token, or None. It has at most so many tokens, unless the
+        token is the first one of the witness.
+        """
         if token == witness[0]:
             return witness[1:]
         for at in range(0, min(MERGED, len(witness) - 1) + 1):
             rest = witness[at:]
             if len(rest) <= most and matcher.validate_tokens([token, *rest]) == len(rest) + 1:
                 return rest
-        following = matcher.deep_copy()
-        return self.search(following, most, witness, hints=hints) if following.consume_token(token) else None
+        return None
 
     def search(
         self, matcher: Any, most: int, witness: Witness = (), is_first: bool = False, hints: Hints = tuple
@@ -124,10 +125,17 @@ class Completions:
         best = self._in_fewest_tokens(matcher, best, is_first)
         if most < len(best) <= SHORT[-1] + 2:
             for depth in SHORT[: len(best) - 2]:
-                found = self._first_of_depth(matcher, depth, (), is_first, hints)
+                found = self._first_of_depth(matcher, depth, (), is_first, tuple)  # a hint may be long
                 if found is not None:
                     return min(best, self._in_fewest_tokens(matcher, found, is_first), key=len)
         return best
+
+    def short_text(self, matcher: Any, hints: Hints = tuple) -> Witness | None:
+        """Return a text of at most SHORT tokens or hints, and the end, or None if a brief search finds none."""
+        for depth in SHORT:
+            if (found := self._first_of_depth(matcher, depth, (), False, hints)) is not None:
+                return found
+        return None
 
     def _first_of_depth(
         self, matcher: Any, depth: int, witness: Witness, is_first: bool, hints: Hints
@@ -174,7 +182,7 @@ class Completions:
         """The tokens that the search tries, and the masks after them. Those without progress are last.
 
         A token makes no progress if it leads to the mask of a recent parser, and neither closes nor separates. Hints
-        are tried after letters and digits, in strings that cannot end yet.
+        are tried before letters, unless a string can end.
 
         Args:
             matcher: it has read the tokens until the next ones are asked for.
@@ -182,21 +190,18 @@ class Completions:
         """
         recent, others = masks[-RECENT:], []
         candidates, are_few = self._candidates(masks[-1], is_first)
-        if are_few or _has(masks[-1], self.tokens[b'"']):
-            hints = tuple
-        for token in candidates:
-            rank = self.ranks[self.texts[token][0]]  # type: ignore[index]
-            if rank >= OTHER:
-                for hint in hints():
-                    yield from _after(matcher, hint)
-                hints = tuple
-            for found in _after(matcher, (token,)):
-                if found[1] not in recent or (are_few and rank <= SEPARATORS):
+        before = sum(self.ranks[self.texts[token][0]] < LETTER for token in candidates)  # type: ignore[index]
+        can_end = not are_few and _has(masks[-1], self.tokens.get(b'"', self.eos))
+        of_hints = () if can_end else hints()
+        for tokens in (*zip(candidates[:before]), *of_hints, *zip(candidates[before:])):
+            ends = are_few and len(tokens) == 1 and self.ranks[self.texts[tokens[0]][0]] <= SEPARATORS
+            for found in _after(matcher, tokens):
+                if found[1] not in recent or ends or _is_forced(found[1]):
                     yield found
                 else:
-                    others.append(token)
-        for token in others:
-            yield from _after(matcher, (token,))
+                    others.append(tokens)
+        for tokens in others:
+            yield from _after(matcher, tokens)
 
     def _candidates(self, mask: bytes, is_first: bool) -> tuple[list[int], bool]:
         """The tokens that the search tries, in their order, and whether these are all that are allowed."""
@@ -253,6 +258,11 @@ def _after(matcher: Any, tokens: Witness) -> Iterator[tuple[Witness, bytes]]:
     if matcher.validate_tokens([*tokens]) == len(tokens) and matcher.consume_tokens([*tokens]):
         yield tokens, matcher.compute_bitmask()
         matcher.rollback(len(tokens))
+
+
+def _is_forced(mask: bytes) -> bool:
+    """Whether only one token is allowed."""
+    return int.from_bytes(mask, "little").bit_count() == 1
 
 
 def _has(mask: bytes, token: int) -> bool:
