@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from example_modules import EXAMPLES, load, run_example
+from tiny_tokenizers import tiny_tokenizer
 
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.automata.grammar import read_grammar
@@ -218,3 +219,32 @@ def test_the_example_runs_and_runs_again(tmp_path: Path, monkeypatch: pytest.Mon
         assert rows[name][3:] == ["100.0", "(100.0,", "100.0)"] * 2
         assert rows[f"{name}-together"][2:] == ["100.0", "(100.0)"] * 2
     assert float(rows["without"][3]) < 100.0
+
+
+@pytest.mark.slow
+def test_a_network_of_transformers_parses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A random one learns next to nothing. Under the grammar, it writes forms of the grammar."""
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+    pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
+    (parser,) = load(FOLDER, "pretrained_parser")
+    monkeypatch.setattr("sys.argv", ["funql_made.py", "--out", str(tmp_path)])
+    made.main()
+    argv = ["--train", str(tmp_path / "funql_train.tsv"), "--test", str(tmp_path / "funql_test.tsv"), "--out"]
+    monkeypatch.setattr("sys.argv", ["funql_prepare.py", *argv, str(tmp_path / "text")])
+    prepare.main()
+    for path in (tmp_path / "text").glob("test.*"):
+        path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:6]), "utf-8")
+    tokenizer = tiny_tokenizer("byte_level", 400, parser.GRAMMAR.read_text("utf-8").splitlines())
+    config = transformers.LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    for more in ([], ["--grammar"]):
+        argv = [str(tmp_path / "model"), "--text", str(tmp_path / "text"), "--out", str(tmp_path), "--pairs", "20"]
+        monkeypatch.setattr("sys.argv", ["pretrained_parser.py", *argv, "--epochs", "1", *more])
+        parser.main()
+    for name in ("search", "both"):
+        forms = (tmp_path / f"20-1-{name}.forms").read_text("utf-8").splitlines()
+        assert len(forms) == 6 and all(recognise.derives(RULES, form.split()) for form in forms)
+    assert len((tmp_path / "20-1-without.forms").read_text("utf-8").splitlines()) == 6
