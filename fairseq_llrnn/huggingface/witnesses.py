@@ -190,13 +190,14 @@ class Completions:
         """
         recent, others = masks[-RECENT:], []
         candidates, are_few = self._candidates(masks[-1], is_first)
-        before = sum(self.ranks[self.texts[token][0]] < LETTER for token in candidates)  # type: ignore[index]
+        ranks = [self.ranks[(self.texts[token] or b"\0")[0]] for token in candidates]
+        before = sum(rank < LETTER for rank in ranks)
         can_end = not are_few and _has(masks[-1], self.tokens.get(b'"', self.eos))
         of_hints = () if can_end else hints()
+        ending = {token for token, rank in zip(candidates, ranks, strict=True) if are_few and rank <= SEPARATORS}
         for tokens in (*zip(candidates[:before]), *of_hints, *zip(candidates[before:])):
-            ends = are_few and len(tokens) == 1 and self.ranks[self.texts[tokens[0]][0]] <= SEPARATORS
             for found in _after(matcher, tokens):
-                if found[1] not in recent or ends or _is_forced(found[1]):
+                if found[1] not in recent or ending.issuperset(tokens) or _is_forced(found[1]):
                     yield found
                 else:
                     others.append(tokens)
