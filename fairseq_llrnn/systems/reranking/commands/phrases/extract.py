@@ -7,12 +7,11 @@ import numpy as np
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner, is_alignable
 from fairseq_llrnn.alignment.bitext import Bitext, read_text_bitext
 from fairseq_llrnn.alignment.word_links import METHODS, directed_links, symmetrised
-from fairseq_llrnn.cli.places import check_text_place, report_stream
+from fairseq_llrnn.cli.places import check_text_place, report_stream, text_output
 from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.systems.reranking.commands.phrases import write_to
-from fairseq_llrnn.systems.reranking.extraction import LONGEST_PHRASE, count_phrases, phrase_pairs
-from fairseq_llrnn.systems.reranking.phrase_table import FACTOR
+from fairseq_llrnn.systems.reranking.extraction import LONGEST_PHRASE, phrase_pairs
+from fairseq_llrnn.systems.reranking.phrase_table import FACTOR, write_phrase_table
 
 NAME = "phrases extract"
 HELP = "align the words of a bitext and write its phrase pairs, in the format of Moses"
@@ -56,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
     bitext = _usable(read.bitext, words)
     forward, backward = directed_links(bitext, len(words[0]), len(words[1]), aligner)
     links = symmetrised(forward, backward, bitext, args.symmetrisation)
-    counts = count_phrases(bitext, links, args.max_length)
-    pairs = write_to(args.out, phrase_pairs(counts, bitext, links, *words, args.max_length))
+    with text_output(args.out) as file:
+        pairs = write_phrase_table(file, phrase_pairs(bitext, links, *words, args.max_length))
     sentences = plural(len(bitext.source), "sentence pair")
     print(
         f"{plural(pairs, 'phrase pair')} of {sentences}, {plural(len(links.source), 'link')}",
