@@ -5,7 +5,7 @@ score is score(Σ_n statistics(hypothesis chosen for n)), so that another choice
 Papineni et al. 2002 (BLEU), Popović 2015 (chrF), Post 2018 (sacrebleu), Koehn 2004 (paired bootstrap).
 
 `corpus_scores` returns BLEU and chrF of Y systems, each compared with the first by paired bootstrap. `sentence_scores`
-returns chrF of each sentence, and `most_different` the sentences in which these scores differ most.
+returns chrF of each sentence, and `examples` the sentences in which these scores differ most.
 """
 
 import difflib
@@ -137,6 +137,32 @@ def most_different(scores: np.ndarray, count: int) -> list[int]:
     ranges = (scores.max(axis=1) if scores.shape[1] > 1 else 100.0) - least
     order = np.argsort(-ranges, kind="stable")
     return [int(n) for n in order[:count] if ranges[n] > 1e-9]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence (numbered from 1) with the output and chrF of each system (Y)."""
+
+    number: int
+    source: str
+    reference: str
+    outputs: list[list[Piece]]
+    scores: list[float]
+
+
+def examples(texts: Texts, count: int = 30) -> list[Example]:
+    """Return the sentences in which the systems differ most."""
+    scores = sentence_scores(texts)
+    return [
+        Example(
+            n + 1,
+            shortened(texts.source[n]),
+            shortened(texts.reference[n]),
+            [pieces(lines[n], texts.reference[n]) for lines in texts.systems.values()],
+            scores[n].tolist(),
+        )
+        for n in most_different(scores, count)
+    ]
 
 
 def pieces(output: str, reference: str) -> list[Piece]:

@@ -9,11 +9,11 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.systems.reranking.commands._tables import Table, size, wrong_pairs
+from fairseq_llrnn.systems.reranking.commands._tables import Table
 from fairseq_llrnn.version import __version__
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.systems.reranking.evaluation import Evaluation, Example
+    from fairseq_llrnn.systems.reranking.metrics import Example
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # Okabe and Ito's colour-blind palette
 STYLE = """
@@ -44,9 +44,17 @@ BAR, LABEL, GAP = 16, 18, 10  # heights in pixels
 LONGEST = 80  # percent of the width for a share of 1, leaving room for the number
 
 
-def page(evaluation: "Evaluation", tables: Sequence[Table], files: Mapping[str, str]) -> str:
-    """Return the whole page. `files` are the inputs by kind."""
-    names = (" against " if len(evaluation.systems) == 2 else ", ").join(evaluation.systems)
+def page(
+    systems: Sequence[str], size: str, tables: Sequence[Table], examples: Sequence["Example"], files: Mapping[str, str]
+) -> str:
+    """Return the whole page.
+
+    Args:
+        size: of the test.
+        examples: the sentences in which the systems differ most.
+        files: the inputs by kind.
+    """
+    names = (" against " if len(systems) == 2 else ", ").join(systems)
     title = f"{names}: {os.path.basename(files['source'])} to {os.path.basename(files['reference'])}"
     return "\n".join(
         [
@@ -54,10 +62,9 @@ def page(evaluation: "Evaluation", tables: Sequence[Table], files: Mapping[str, 
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{text(title)} (llrnn report)</title>\n<style>{STYLE}</style>\n</head>\n<body>",
-            f'<h1>{text(title)}</h1>\n<p class="note">{text(size(evaluation))}</p>',
-            *(_section(table, evaluation.systems) for table in tables),
-            *_wrong_pairs(evaluation),
-            *_examples(evaluation),
+            f'<h1>{text(title)}</h1>\n<p class="note">{text(size)}</p>',
+            *(_section(table, systems) for table in tables),
+            *_examples(examples, systems),
             "<h2>Files</h2>\n<dl>",
             *(f"<dt>{text(kind)}</dt><dd>{text(path)}</dd>" for kind, path in files.items()),
             f'</dl>\n<p class="note">Made by llrnn report, version {text(__version__)}.</p>\n</body>\n</html>\n',
@@ -93,6 +100,9 @@ def _section(table: Table, systems: Sequence[str]) -> str:
             "</tbody>\n</table></div>",
             *(f'<p class="note">{text(line)}</p>' for line in table.notes),
             *([_bars(table, systems)] if table.bars else []),
+            *(["<h3>Most frequent wrong pairs</h3>\n<dl>"] if table.wrong_pairs else []),
+            *(f'<dt>{text(name)}</dt><dd dir="auto">{text(pairs)}</dd>' for name, pairs in table.wrong_pairs.items()),
+            *(["</dl>"] if table.wrong_pairs else []),
             "</section>",
         ]
     )
@@ -123,24 +133,15 @@ def _bars(table: Table, systems: Sequence[str]) -> str:
     )
 
 
-def _wrong_pairs(evaluation: "Evaluation") -> Iterator[str]:
-    pairs = wrong_pairs(evaluation)
-    if pairs:
-        yield "<section>\n<h3>Most frequent wrong pairs</h3>\n<dl>"
-        for name, listed in pairs:
-            yield f'<dt>{text(name)}</dt><dd dir="auto">{text(listed)}</dd>'
-        yield "</dl>\n</section>"
-
-
-def _examples(evaluation: "Evaluation") -> Iterator[str]:
-    has_several = len(evaluation.systems) > 1
+def _examples(examples: Sequence["Example"], systems: Sequence[str]) -> Iterator[str]:
+    has_several = len(systems) > 1
     yield f"<section>\n<h2>{'Where the systems differ most' if has_several else 'Where the system is worst'}</h2>"
-    if evaluation.examples:
+    if examples:
         yield '<p class="note">By chrF of the sentence. <mark>Marked</mark>: not as in the reference.</p>'
     else:
         yield f'<p class="note">{"They score alike in all." if has_several else "All are as in the reference."}</p>'
-    for example in evaluation.examples:
-        yield from _example(example, evaluation.systems)
+    for example in examples:
+        yield from _example(example, systems)
     yield "</section>"
 
 

@@ -4,10 +4,18 @@ import argparse
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.places import check_text_place, report_stream, text_output
-from fairseq_llrnn.cli.tables import note, warn
+from fairseq_llrnn.cli.tables import note, plural, warn
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.systems.reranking.commands._page import page
-from fairseq_llrnn.systems.reranking.commands._tables import as_text, size, tables
+from fairseq_llrnn.systems.reranking.commands._tables import (
+    FACTS,
+    FREQUENCY,
+    agreement_table,
+    as_text,
+    rule_table,
+    score_table,
+    tally_table,
+)
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.reranking.texts import Texts
@@ -67,28 +75,38 @@ def run(args: argparse.Namespace) -> int:
     check_text_place(args.out, files.values())
 
     from fairseq_llrnn.features.spelling_features import UserPatterns
-    from fairseq_llrnn.systems.reranking.agreement import read_roles
-    from fairseq_llrnn.systems.reranking.evaluation import evaluate
-    from fairseq_llrnn.systems.reranking.tallies import read_facts
-    from fairseq_llrnn.systems.reranking.texts import count_words, read_texts, words
+    from fairseq_llrnn.systems.reranking.agreement import count_errors, read_roles
+    from fairseq_llrnn.systems.reranking.metrics import corpus_scores, examples
+    from fairseq_llrnn.systems.reranking.tallies import by_facts, by_frequency, by_rule, read_facts
+    from fairseq_llrnn.systems.reranking.texts import count_words, has_letters, read_texts, words
 
+    # all files are read before anything is computed
     rule = UserPatterns({"evidence": args.evidence}, "--evidence")
     texts = read_texts(args.source, args.reference, systems)
-    evaluation = evaluate(
-        texts,
-        rule,
-        counts=count_words(args.train) if args.train else None,
-        facts=read_facts(args.facts, [words(line) for line in texts.reference]) if args.facts else None,
-        roles=read_roles(args.lexicon) if args.lexicon else None,
-        tokenize=args.tokenize,
+    reference, *outputs = ([words(line) for line in lines] for lines in (texts.reference, *texts.systems.values()))
+    counts = count_words(args.train) if args.train else None
+    facts = read_facts(args.facts, reference) if args.facts else None
+    roles = read_roles(args.lexicon) if args.lexicon else None
+
+    names = list(systems)
+    tables = [score_table(corpus_scores(texts, args.tokenize), names)]
+    if counts is not None:
+        tables.append(tally_table(by_frequency(reference, outputs, counts), names, *FREQUENCY))
+    tables.append(rule_table(by_rule(reference, outputs, rule), names, args.evidence))
+    if facts is not None:
+        tables.append(tally_table(by_facts(facts, outputs), names, *FACTS))
+    if roles is not None:
+        tables.append(agreement_table([count_errors(side, roles) for side in (reference, *outputs)], names))
+    in_reference = sum(has_letters(word) for sentence in reference for word in sentence)
+    size = (
+        f"{plural(len(texts), 'sentence')}, {plural(in_reference, 'word')} in the reference, without punctuation"
     )
-    measured = tables(evaluation, args.evidence)
     priors = {f"prior of {name}": signature for name, signature in texts.priors.items()}
     with text_output(args.out) as file:
-        file.write(page(evaluation, measured, files | priors))
+        file.write(page(names, size, tables, examples(texts), files | priors))
     signatures = [f"{name}: {signature}" for name, signature in priors.items()]
     _report_unknown(texts)
-    print("\n\n".join([size(evaluation), *map(as_text, measured), *signatures]), file=report_stream(args.out))
+    print("\n\n".join([size, *map(as_text, tables), *signatures]), file=report_stream(args.out))
     return 0
 
 
