@@ -1,7 +1,6 @@
 """Every way in which an n-best list cannot be used."""
 
 import gzip
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 from two_sentences import LISTS, MOSES, Open, failure
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.systems.reranking.nbest import NBest, open_nbest
+from fairseq_llrnn.systems.reranking.nbest import NBest, NBestFile, open_nbest
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n", gzip.compress(b"", mtime=0)], ids=["none", "blank", "gzip"])
@@ -38,7 +37,7 @@ def test_another_encoding(opened: Open) -> None:
     said = failure(opened, "0 ||| été ||| -1\n".encode("latin-1"))
     assert said.startswith("line 1, byte 7: expected UTF-8, found the byte 0xe9")
     with pytest.raises(DataError, match="no-such-list: cannot be read: No such file"):
-        open_nbest("/no-such-list", Path("/"))
+        open_nbest("/no-such-list")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +46,7 @@ def test_another_encoding(opened: Open) -> None:
         ("0 ||| a ||| -1\n1 ||| b ||| -1\n0 ||| c ||| -1\n",
          "line 3: sentence 0 is repeated (it was there from line 1 on)"),
         ('{"id": 3, "hypotheses": []}\n{"id": 3, "hypotheses": [{"text": "a"}]}\n',
-         "line 2: sentence 3 is repeated (it was there just before)"),
+         "line 2: sentence 3 is repeated (it was there from line 1 on)"),
         ("H-0\t-1\ta\nH-1\t-1\tb\nH-0\t-1\tc\n",
          "line 3: sentence 0 is repeated (it was there from line 1 on)"),
         ("S-0\ta\nH-0\t-1\ta\nS-0\ta\nH-0\t-1\tc\n",
@@ -107,6 +106,17 @@ def test_lines_that_cannot_be_read(opened: Open, text: str, says: str) -> None:
     assert failure(opened, text, "json" if text.startswith("{") else None).startswith(says)
 
 
+def test_no_room_for_the_copy(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(NBestFile, "add", full)
+    assert failure(opened, MOSES) == (
+        "the copy of the list in the folder for temporary files cannot be written (No space left on device); check the "
+        "rights and the free space there, or set TMPDIR to another folder"
+    )
+
+
 def test_a_forced_format(opened: Open) -> None:
     assert failure(opened, MOSES, "json").startswith("line 1: expected a JSON object, found")
     assert failure(opened, MOSES, "fairseq").endswith("of fairseq-generate, found no sentence; is it the right file?")
@@ -126,7 +136,7 @@ def test_a_list_or_a_clear_error(tmp_path_factory: pytest.TempPathFactory, data:
     path = tmp_path_factory.getbasetemp() / "spoilt-list"
     path.write_bytes(content)
     try:
-        sentences: list[NBest] = list(open_nbest(path, path.parent))
+        sentences: list[NBest] = list(open_nbest(path))
     except DataError as error:
         assert str(error).startswith(str(path)) and len(str(error)) < 700 + len(str(path))
     else:

@@ -86,7 +86,7 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
 def _need_sources(who: str, jobs: Sequence["Job"]) -> None:
     for job in jobs:
         if job.source is None and not job.lists.has_sources:
-            raise OptionError(f"{who} needs the source, which {job.lists.name} lacks; give --source FILE")
+            raise OptionError(f"{who} needs the source, which {job.lists.path} lacks; give --source FILE")
 
 
 def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str, Model]":

@@ -20,11 +20,11 @@ def note_list(job: "Job") -> None:
     for remark, count in job.lists.notes.items():
         if remark != WITHOUT_HYPOTHESES:
             line = job.lists.first.get(remark)
-            note(f"{job.lists.name}: {count:,} {remark}" + (f" (the first in line {line:,})" if line else ""))
+            note(f"{job.lists.path}: {count:,} {remark}" + (f" (the first in line {line:,})" if line else ""))
     missing = job.sentences - job.lists.sentences + job.lists.notes[WITHOUT_HYPOTHESES]
     if missing:
         note(
-            f"{job.lists.name}: {plural(missing, 'sentence has', 'sentences have')} no hypotheses; the best ones are "
+            f"{job.lists.path}: {plural(missing, 'sentence has', 'sentences have')} no hypotheses; the best ones are "
             "empty lines there"
         )
 
@@ -40,7 +40,7 @@ def note_scores(job: "Job", scores: "ScoreFile") -> None:
             if counted[remark]:
                 note(
                     f"{model}: {counted[remark]:,} of {plural(job.lists.hypotheses, 'hypothesis', 'hypotheses')} of "
-                    f"{job.lists.name} {remark}; {end}"
+                    f"{job.lists.path} {remark}; {end}"
                 )
 
 

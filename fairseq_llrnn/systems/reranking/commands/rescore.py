@@ -15,7 +15,7 @@ from fairseq_llrnn.cli.model_options import need_fairseq
 from fairseq_llrnn.cli.places import check_text_place
 from fairseq_llrnn.cli.tables import note, output_error, plural
 from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
-from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
+from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.reading import file_digest
 from fairseq_llrnn.systems.reranking.commands._models import (
     add_models,
@@ -86,13 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     _check(args)
     try:
-        if args.out == STDIO:
-            with tempfile.TemporaryDirectory() as scratch:
-                _rescore(args, Path(scratch))
-        else:
-            out = Path(os.path.abspath(args.out))
-            with temporary_folder(out.with_name(f"{out.name}.rescore")) as folder:
-                _rescore(args, folder)
+        _rescore(args)
     except OSError as error:
         if output_error() is not None or (args.out == STDIO and error.filename is None):
             raise
@@ -129,13 +123,13 @@ def _check(args: argparse.Namespace) -> None:
         raise OptionError(f"--out and --nbest-out: both are {args.out}; give two different files")
 
 
-def _rescore(args: argparse.Namespace, scratch: Path) -> None:
+def _rescore(args: argparse.Namespace) -> None:
     from fairseq_llrnn.systems.reranking.metrics import TOKENIZERS, CorpusMetric
     from fairseq_llrnn.systems.reranking.rescoring import Weighing
     from fairseq_llrnn.systems.reranking.tuning import read_weights_file
 
-    job = _open(args, (args.source, args.nbest, args.reference), scratch / "list")
-    dev = _open(args, args.tune, scratch / "dev") if args.tune else None
+    job = _open(args, (args.source, args.nbest, args.reference))
+    dev = _open(args, args.tune) if args.tune else None
     weighing = Weighing.untuned(job.lists.scored, chosen(args), phrase_columns(args))
     if args.weights:
         weighing = replace(weighing, weights=read_weights_file(Path(args.weights), weighing.names))
@@ -143,9 +137,10 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
     models = load_models(args, [job] if dev is None else [job, dev])
     priors = {name: model.scorer.prior for name, model in models.items() if model.scorer.prior is not None}
     metric = CorpusMetric(args.metric, args.tokenize or TOKENIZERS[0])
-    score_files = [scratch / end if args.out == STDIO else Path(args.out + end) for end in (".scores", ".dev-scores")]
     on_dev = on_test = dev_scores = None
     with ExitStack() as held:  # open score files are locked for other runs
+        begin = f"{held.enter_context(tempfile.TemporaryDirectory())}/rescore" if args.out == STDIO else args.out
+        score_files = [Path(begin + end) for end in (".scores", ".dev-scores")]
         if dev is not None:
             _check_same_kind(dev, job)
             dev_scores = held.enter_context(closing(_score(args, dev, models, score_files[1])))
@@ -161,13 +156,12 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
             dev_scores.remove()
 
 
-def _open(args: argparse.Namespace, paths: Sequence[str | None], scratch: Path) -> "Job":
+def _open(args: argparse.Namespace, paths: Sequence[str | None]) -> "Job":
     """Return a job from (source, list, reference)."""
     from fairseq_llrnn.systems.reranking.rescoring import open_job
 
-    scratch.mkdir()
-    source, nbest, reference = paths
-    job = open_job(str(nbest), source, reference, args.format, scratch)
+    source, nbest, reference = ("/dev/stdin" if path == STDIO else path for path in paths)
+    job = open_job(str(nbest), source, reference, args.format)
     note_list(job)
     return job
 
@@ -177,8 +171,8 @@ def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], 
     from fairseq_llrnn.systems.reranking.rescoring import score_list
     from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
 
-    read = {"list": job.lists.file, "source": job.source, **files_of(args, models)}
-    inputs = {name: file_digest(file) for name, file in read.items() if file is not None}
+    read = {"list": job.lists.path, "source": job.source, **files_of(args, models)}
+    inputs = {name: file_digest(Path(file)) for name, file in read.items() if file is not None}
     scores = ScoreFile(path, inputs)
     # raised by fairseq's Transformer
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask", category=UserWarning)
@@ -193,7 +187,7 @@ def _check_same_kind(dev: "Job", job: "Job") -> None:
     if dev.lists.scored != job.lists.scored:
         without, having = (dev, job) if job.lists.scored else (job, dev)
         raise DataError(
-            f"{without.lists.name}: its hypotheses lack totals, unlike those of {having.lists.name}; give lists of the "
+            f"{without.lists.path}: its hypotheses lack totals, unlike those of {having.lists.path}; give lists of the "
             "same system"
         )
 
@@ -243,7 +237,7 @@ def _write(
                 before = as_it_was.rank(nbest.hypotheses, by_model)[0].hypothesis.output
                 after = ranked[0].hypothesis.output
             out.write(after + "\n")
-            if args.nbest_out and nbest.lines:
+            if args.nbest_out and nbest.line:
                 nbest_out.writelines(line + "\n" for line in job.lists.format.write(nbest, ranked))
             changed += before != after
             if job.references is not None:

@@ -54,8 +54,7 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
             if current is not None:
                 _check_whole(current, detokenised, path)
                 yield current
-            current = NBest(sentence, None)
-        current.lines.append((number, line))
+            current = NBest(sentence, None, line=number)
         count.read += 1
         if letter == "H":
             score, text = _score_and_text(where, line, rest)
@@ -107,7 +106,7 @@ def _check_whole(nbest: NBest, detokenised: set[bool], path: str) -> None:
     detokenised.update(any(raw.startswith("D-") for raw in hypothesis.raw) for hypothesis in nbest.hypotheses)
     if len(detokenised) > 1:
         raise DataError(
-            f"{place(path, nbest.lines[0][0])}: expected a D- line after every H- line, or after none; sentence "
+            f"{place(path, nbest.line)}: expected a D- line after every H- line, or after none; sentence "
             f"{nbest.number} differs from earlier ones"
         )
 

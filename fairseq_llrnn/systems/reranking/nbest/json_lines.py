@@ -45,7 +45,7 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
         hypotheses = record.get("hypotheses")
         if not isinstance(hypotheses, list):
             raise DataError(f"{where}: expected a list as hypotheses, found {_shown(hypotheses)}; fix it")
-        nbest = NBest(sentence, source, raw=[line], lines=[(number, line)])
+        nbest = NBest(sentence, source, raw=[line], line=number)
         for item in hypotheses:
             hypothesis, has = _hypothesis(item, where)
             first = has if first is None else first
