@@ -25,6 +25,7 @@ from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, sentence_
 from fairseq_llrnn.systems.reranking.metrics import CorpusMetric
 from fairseq_llrnn.systems.reranking.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest
 from fairseq_llrnn.systems.reranking.nbest.marks import TAGS, has_tags
+from fairseq_llrnn.systems.reranking.phrase_table import PhraseTable
 from fairseq_llrnn.systems.reranking.score_cache import ScoreFile, Scores
 from fairseq_llrnn.systems.reranking.tuning import DevSet
 
@@ -48,13 +49,17 @@ class Scorer(Protocol):
 class Model:
     """A scorer of hypotheses. backwards: of the source given the hypothesis, without the part after a tab."""
 
-    scorer: Scorer
+    scorer: Scorer | PhraseTable
     backwards: bool = False
 
-    def score(self, sources: Sequence[str], hypotheses: Sequence[str]) -> list[float]:
-        if not self.backwards:
-            return self.scorer.score(sources, hypotheses)
-        return self.scorer.score(hypotheses, list(map(sentence_of, sources)))
+    def features(self, name: str, sources: Sequence[str], hypotheses: Sequence[str]) -> dict[str, list[float]]:
+        """Return the features of hypotheses: log-probabilities, or the numbered columns of a phrase table."""
+        if isinstance(self.scorer, PhraseTable):
+            rows = self.scorer.scores(sources, hypotheses)
+            return {f"{name}{n + 1}": [row[n] for row in rows] for n in range(self.scorer.num_columns)}
+        if self.backwards:
+            return {name: self.scorer.score(hypotheses, list(map(sentence_of, sources)))}
+        return {name: self.scorer.score(sources, hypotheses)}
 
 
 # ---- input -----------------------------------------------------------------------------------------------------------
@@ -171,9 +176,11 @@ def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile) -> None
             by_model: Scores = {}
             notes = {}
             for name, model in models.items():
-                flat = iter(model.score(sources, hypotheses) if hypotheses else [])
-                by_model[name] = [[next(flat) for _ in nbest.hypotheses] for nbest in chunk]
-                notes[name] = Counter(model.scorer.notes)
+                features = model.features(name, sources, hypotheses)
+                for feature, values in features.items():
+                    flat = iter(values)
+                    by_model[feature] = [[next(flat) for _ in nbest.hypotheses] for nbest in chunk]
+                notes[next(iter(features))] = Counter(model.scorer.notes)
                 model.scorer.notes.clear()
             scores.append(by_model, notes)
             bar.update(len(hypotheses))

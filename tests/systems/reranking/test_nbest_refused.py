@@ -73,29 +73,6 @@ def test_another_encoding(opened: Open) -> None:
          "line 2: expected the features of the first line ('L×1'), found 'L×2'; give every line the same ones"),
         ("0 ||| a ||| L= 1 ||| -1\n1 ||| a ||| M= 1 ||| -1\n",
          "line 2: expected the features of the first line ('L×1')"),
-        ('{"id": 0\n', "line 1: expected a JSON object, found '{\"id\": 0' ("),
-        ('{"id": 0}\n[1]\n', "line 1: expected a list as hypotheses, found nothing; fix it"),
-        ('{"id": 0, "hypotheses": []}\n[1]\n', "line 2: expected a JSON object, found '[1]'; fix the line"),
-        ("{" + '"a":{' * 100_000, "line 1: expected a JSON object, found '{\"a\":{"),
-        ('{"id": "0", "hypotheses": []}',
-         "line 1: expected a sentence's number (0, 1, …) as id, found '\"0\"'; fix it"),
-        ('{"id": true, "hypotheses": []}', "line 1: expected a sentence's number (0, 1, …) as id, found 'true'"),
-        ('{"id": -1, "hypotheses": []}', "line 1: expected a sentence's number (0, 1, …) as id, found '-1'"),
-        ('{"id": 0, "source": 1, "hypotheses": []}', "line 1: expected a text as source, found '1'; fix it"),
-        ('{"id": 0, "hypotheses": ["a"]}',
-         'line 1: expected hypotheses {"text": "a line of text", …}, found \'"a"\'; fix it'),
-        ('{"id": 0, "hypotheses": [{"text": "a\\nb"}]}',
-         'line 1: expected hypotheses {"text": "a line of text", …}, found'),
-        ('{"id": 0, "hypotheses": [{"text": "\\ud800"}]}', "line 1: expected a JSON object, found"),
-        ('{"id": 0, "hypotheses": [{"text": "a", "score": NaN}]}',
-         "line 1: expected a finite number as score, found 'NaN'"),
-        ('{"id": 0, "hypotheses": [{"text": "a", "score": "1"}]}', "line 1: expected a finite number as score, found"),
-        ('{"id": 0, "hypotheses": [{"text": "a", "score": 1' + "0" * 400 + "}]}",
-         "line 1: expected a finite number as score"),
-        ('{"id": 0, "hypotheses": [{"text": "a", "features": [1]}]}',
-         "line 1: expected numbers by name as features, found"),
-        ('{"id": 0, "hypotheses": [{"text": "a", "features": {"lm": null}}]}',
-         "line 1: expected a finite number as lm, found 'null'; fix the line"),
         ('{"id": 0, "hypotheses": [{"text": "a", "score": 1}, {"text": "b"}]}',
          "line 1: expected hypotheses with score, like the first one, found one with text alone; give the same ones"),
         ('{"id": 0, "hypotheses": [{"text": "a"}]}\n{"id": 1, "hypotheses": [{"text": "b", "features": {"lm": 1}}]}',
@@ -104,6 +81,39 @@ def test_another_encoding(opened: Open) -> None:
 )  # fmt: skip
 def test_lines_that_cannot_be_read(opened: Open, text: str, says: str) -> None:
     assert failure(opened, text, "json" if text.startswith("{") else None).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"id": 0', "Invalid JSON: EOF while parsing an object at column 8"),
+        ("[1]", "Input should be an object"),
+        ("{" + '"a":{' * 100_000, "Invalid JSON: recursion limit exceeded at column 1006"),
+        ('{"id": 0}', "hypotheses: Field required"),
+        ('{"id": "0", "hypotheses": []}', "id: Input should be a valid integer"),
+        ('{"id": true, "hypotheses": []}', "id: Input should be a valid integer"),
+        ('{"id": -1, "hypotheses": []}', "id: Input should be greater than or equal to 0"),
+        ('{"id": 0, "source": 1, "hypotheses": []}', "source: Input should be a valid string"),
+        ('{"id": 0, "hypotheses": ["a"]}', "hypotheses.0: Input should be an object"),
+        ('{"id": 0, "hypotheses": [{"text": "a\\nb"}]}',
+         "hypotheses.0.text: String should match pattern '^[^\\r\\n]*$'"),
+        ('{"id": 0, "hypotheses": [{"text": "\\ud800"}]}', "Invalid JSON: unexpected end of hex escape at column 42"),
+        ('{"id": 0, "hypotheses": [{"text": "a", "score": NaN}]}',
+         "hypotheses.0.score: Input should be less than or equal to 1000000000000"),
+        ('{"id": 0, "hypotheses": [{"text": "a", "score": "1"}]}',
+         "hypotheses.0.score: Input should be a valid number"),
+        ('{"id": 0, "hypotheses": [{"text": "a", "score": 1' + "0" * 400 + "}]}",
+         "hypotheses.0.score: Input should be less than or equal to 1000000000000"),
+        ('{"id": 0, "hypotheses": [{"text": "a", "features": [1]}]}',
+         "hypotheses.0.features: Input should be an object"),
+        ('{"id": 0, "hypotheses": [{"text": "a"}, {"text": "a", "features": {"lm": null}}]}',
+         "hypotheses.1.features.lm: Input should be a valid number"),
+    ],
+)  # fmt: skip
+def test_json_lines_that_cannot_be_read(opened: Open, text: str, reason: str) -> None:
+    said = failure(opened, '{"id": 9, "hypotheses": []}\n' + text, "json")
+    assert said.startswith('line 2: expected lines such as `{"id": 12, "hypotheses": [{"text": "a hypothesis", ')
+    assert said.endswith(f" ({reason}); fix the line")
 
 
 def test_no_room_for_the_copy(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +128,7 @@ def test_no_room_for_the_copy(opened: Open, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_forced_format(opened: Open) -> None:
-    assert failure(opened, MOSES, "json").startswith("line 1: expected a JSON object, found")
+    assert failure(opened, MOSES, "json").startswith("line 1: expected lines such as `{")
     assert failure(opened, MOSES, "fairseq").endswith("of fairseq-generate, found no sentence; is it the right file?")
 
 

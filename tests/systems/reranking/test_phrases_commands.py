@@ -122,7 +122,7 @@ def test_a_table_ranks_a_list(llrnn: Llrnn, model: Path, lists: tuple[Path, Path
     assert rows["phrases1"][1].endswith("%") and len(rows["phrases2"]) == 1
     line = reranked.read_text(encoding="utf-8").splitlines()[0]
     read = PhraseTable.read(table, source.read_text(encoding="utf-8").splitlines())
-    expected = read.scores([source.read_text(encoding="utf-8").splitlines()[0]], [line.split(" ||| ")[1]], 4)[0]
+    expected = read.scores([source.read_text(encoding="utf-8").splitlines()[0]], [line.split(" ||| ")[1]])[0]
     for n, value in enumerate(expected, 1):
         assert float(line.partition(f"llrnn_phrases{n}= ")[2].split()[0]) == pytest.approx(value, abs=1e-5)
     tuned = llrnn(

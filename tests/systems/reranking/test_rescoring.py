@@ -156,7 +156,7 @@ def test_every_hypothesis_meets_its_source(
 def test_what_stands_behind_a_source_is_for_models_that_translate_it() -> None:
     for backwards, sources, hypotheses in ((False, ["ab\tb => c"], ["c"]), (True, ["c"], ["ab"])):
         scorer = Letters()
-        Model(scorer, backwards).score(["ab\tb => c"], ["c"])
+        Model(scorer, backwards).features("model", ["ab\tb => c"], ["c"])
         assert scorer.calls == [(sources, hypotheses)]
 
 
