@@ -197,8 +197,7 @@ def load_safely() -> None:
     safely: dict[str, Load] = {
         "save_checkpoint": _save_checkpoint,  # these two are fairseq-train's
         "load_checkpoint": _begin,
-        "load_model_ensemble": _load_models,
-        "load_model_ensemble_and_task": _load_models_and_task,
+        "load_model_ensemble_and_task": _load_models_and_task,  # load_model_ensemble calls it
     }
     for name, ours in safely.items():
         setattr(checkpoint_utils, name, _dispatch(getattr(checkpoint_utils, name), ours))
@@ -216,15 +215,10 @@ def _begin(load: Load, cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the 
         cfg = from_newest_whole(cfg, trainer)
         check_same_model(cfg, trainer)
         forget_progress(trainer)
-        with explained_schedule(trainer):
+        with explained_schedule(cfg, trainer):
             extra_state, batches = load(cfg, trainer, **passed_on)
         take_up_progress(cfg, trainer, extra_state)
     return extra_state, batches
-
-
-def _load_models(load: Load, filenames: list[str], arg_overrides: Any = None, *more: Any, **named: Any) -> Any:
-    with safe_loading(), explained_misfit(filenames, arg_overrides):
-        return load(filenames, arg_overrides, *more, **named)
 
 
 def _load_models_and_task(

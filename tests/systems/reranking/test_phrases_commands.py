@@ -44,14 +44,6 @@ def test_every_word_is_translated_by_itself_backwards(
     assert (tmp_path / name).read_bytes()[:2] == (b"\x1f\x8b" if name.endswith(".gz") else pairs[0].line().encode()[:2])
 
 
-def test_fewer_links_make_more_phrases(llrnn: Llrnn, translation: TranslationWorld, tmp_path: Path) -> None:
-    sizes = {
-        method: len(extract(llrnn, translation, tmp_path / method, "--symmetrisation", method))
-        for method in ("intersect", "grow-diag-final-and", "union")
-    }
-    assert sizes["intersect"] >= sizes["grow-diag-final-and"] >= sizes["union"] > 0
-
-
 def test_what_cannot_be_used_is_said(llrnn: Llrnn, tmp_path: Path) -> None:
     source, target, out = (tmp_path / name for name in ("a", "b", "table"))
     source.write_text("x y\n\nx a|b\nx\n", encoding="utf-8")

@@ -6,7 +6,7 @@ import numpy as np
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner, is_alignable
 from fairseq_llrnn.alignment.bitext import Bitext, read_text_bitext
-from fairseq_llrnn.alignment.word_links import METHODS, directed_links, symmetrised
+from fairseq_llrnn.alignment.word_links import directed_links, symmetrised
 from fairseq_llrnn.cli.places import check_text_place, report_stream, text_output
 from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, OptionError
@@ -30,10 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "eflomal if it is installed (default: auto)",
     )  # fmt: skip
     bitext.add_argument(
-        "--symmetrisation", choices=METHODS, default=METHODS[0],
-        help=f"how to combine the alignments of both directions (default: {METHODS[0]})",
-    )  # fmt: skip
-    bitext.add_argument(
         "--max-length", type=int, default=LONGEST_PHRASE, metavar="N",
         help=f"words of a phrase, from 1 to {LONGEST_PHRASE} (default: {LONGEST_PHRASE})",
     )  # fmt: skip
@@ -54,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     words = read.source_words, read.target_words
     bitext = _usable(read.bitext, words)
     forward, backward = directed_links(bitext, len(words[0]), len(words[1]), aligner)
-    links = symmetrised(forward, backward, bitext, args.symmetrisation)
+    links = symmetrised(forward, backward, bitext)
     with text_output(args.out) as file:
         pairs = write_phrase_table(file, phrase_pairs(bitext, links, *words, args.max_length))
     sentences = plural(len(bitext.source), "sentence pair")
