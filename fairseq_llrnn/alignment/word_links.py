@@ -46,8 +46,8 @@ def directed_links(
 def symmetrised(forward: Links, backward: Links, bitext: Bitext) -> Links:
     """Return one alignment of both directions, ordered by source token, then by target token."""
     width = max(1, len(bitext.target.tokens))
-    keys = (np.unique(links.source * width + links.target) for links in (forward, backward))
-    grown = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *_grow_links(*keys, bitext, width)]))
+    keys = [np.unique(links.source * width + links.target) for links in (forward, backward)]
+    grown = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *_grow_links(keys[0], keys[1], bitext, width)]))
     return Links(grown // width, grown % width)
 
 

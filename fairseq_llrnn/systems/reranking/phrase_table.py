@@ -172,7 +172,8 @@ class PhraseTable:
     longest_source: int
     longest_target: int
     notes: Counter[str] = field(default_factory=Counter)
-    prior: None = None  # as of other scorers
+    dictionaries: tuple[Path, ...] = ()  # none; other scorers have these two
+    prior: str | None = None
 
     @classmethod
     def read(cls, path: Path | str, sources: Iterable[str]) -> PhraseTable:
