@@ -3,14 +3,11 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import PARTS, USER_CODE, add_places, need_fairseq, places_in, value_of
 from fairseq_llrnn.errors import DataError, OptionError, check_unused_options
 from fairseq_llrnn.systems.reranking.phrase_table import PhraseTable, num_scores
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.reranking.rescoring import Job, Model
+from fairseq_llrnn.systems.reranking.rescoring import Job, Model
 
 # name in lists and weights: the prefix of the model's options, and its kind
 MODELS = {
@@ -54,11 +51,10 @@ def chosen(args: argparse.Namespace) -> dict[str, str]:
     return {name: path for name, path in paths.items() if path is not None}
 
 
-def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "Model"]:
+def load_models(args: argparse.Namespace, jobs: Sequence[Job]) -> dict[str, Model]:
     """Return the models by name, checked against each other and against the lists."""
     need_fairseq()
     from fairseq_llrnn.plugin.scoring.sentences import load_scorer
-    from fairseq_llrnn.systems.reranking.rescoring import Model
 
     models = {}
     languages = None
@@ -87,13 +83,13 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
     return models
 
 
-def _need_sources(who: str, jobs: Sequence["Job"]) -> None:
+def _need_sources(who: str, jobs: Sequence[Job]) -> None:
     for job in jobs:
         if job.source is None and not job.lists.has_sources:
             raise OptionError(f"{who} needs the source, which {job.lists.path} lacks; give --source FILE")
 
 
-def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:
+def files_of(args: argparse.Namespace, models: Mapping[str, Model]) -> dict[str, Path]:
     """Return the files on which the models' scores depend, by readable names."""
     from fairseq_llrnn.plugin.compat.loading import checkpoint_file
 

@@ -7,13 +7,10 @@ import html
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from fairseq_llrnn.systems.reranking.commands._tables import Table
+from fairseq_llrnn.systems.reranking.metrics import Example
 from fairseq_llrnn.version import __version__
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.reranking.metrics import Example
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # Okabe and Ito's colour-blind palette
 STYLE = """
@@ -32,7 +29,8 @@ th:first-child { text-align: left; min-width: 5.5rem; } th { white-space: normal
 thead th { color: var(--faint); font-weight: normal; }
 tbody th { font-weight: normal; }
 .note, figcaption, dt { color: var(--faint); font-size: .875rem; overflow-wrap: anywhere; }
-figure { margin: 1rem 0; } svg { display: block; font-size: 13px; max-width: 100%; }
+figure { margin: 1rem 0; font-size: .8rem; } .row { line-height: 1.2; }
+.bar { display: inline-block; height: .8rem; }
 .key { display: inline-block; margin-right: 1rem; }
 .swatch { display: inline-block; width: .75rem; height: .75rem; margin-right: .3rem; }
 article { border-top: 1px solid var(--line); padding: 1rem 0; }
@@ -40,12 +38,11 @@ dl { margin: 0; } dt { margin-top: .5rem; } dd { margin: 0; overflow-wrap: anywh
 mark { color: inherit; background: var(--mark); border-radius: .2rem; }
 """ + "\n".join(f".c{i} {{ background: {colour}; }}" for i, colour in enumerate(COLOURS))
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-BAR, LABEL, GAP = 16, 18, 10  # heights in pixels
 LONGEST = 80  # percent of the width for a share of 1, leaving room for the number
 
 
 def page(
-    systems: Sequence[str], size: str, tables: Sequence[Table], examples: Sequence["Example"], files: Mapping[str, str]
+    systems: Sequence[str], size: str, tables: Sequence[Table], examples: Sequence[Example], files: Mapping[str, str]
 ) -> str:
     """Return the whole page.
 
@@ -99,7 +96,7 @@ def _section(table: Table, systems: Sequence[str]) -> str:
             *rows,
             "</tbody>\n</table></div>",
             *(f'<p class="note">{text(line)}</p>' for line in table.notes),
-            *([_bars(table, systems)] if table.bars else []),
+            *(_bars(table, systems) if table.bars else ()),
             *(["<h3>Most frequent wrong pairs</h3>\n<dl>"] if table.wrong_pairs else []),
             *(f'<dt>{text(name)}</dt><dd dir="auto">{text(pairs)}</dd>' for name, pairs in table.wrong_pairs.items()),
             *(["</dl>"] if table.wrong_pairs else []),
@@ -108,32 +105,23 @@ def _section(table: Table, systems: Sequence[str]) -> str:
     )
 
 
-def _bars(table: Table, systems: Sequence[str]) -> str:
-    """Return horizontal bars in percent of the width, so that they scale with the page and the letters do not."""
-    parts: list[str] = []
-    y = 0
-    for label, shares in table.bars:
-        parts.append(f'<text x="0" y="{y + LABEL - 5}">{text(label)}</text>')
-        y += LABEL
-        for i, share in enumerate(shares):
-            width = f"{LONGEST * share:.2f}%"
-            colour = COLOURS[i % len(COLOURS)]
-            parts.append(f'<rect fill="{colour}" x="0" y="{y}" width="{width}" height="{BAR - 2}"/>')
-            parts.append(f'<text x="{width}" dx="4" y="{y + BAR - 4}">{100 * share:.1f}</text>')
-            y += BAR
-        y += GAP
+def _bars(table: Table, systems: Sequence[str]) -> Iterator[str]:
+    """Yield the shares as horizontal bars in percent of the width, so that they scale with the page."""
+    colours = [f"c{i % len(COLOURS)}" for i in range(len(systems))]
     keys = (
-        f'<span class="key"><span class="swatch c{i % len(COLOURS)}"></span>{text(name)}</span>'
-        for i, name in enumerate(systems)
+        f'<span class="key"><span class="swatch {colour}"></span>{text(name)}</span>'
+        for colour, name in zip(colours, systems, strict=True)
     )
-    return (
-        f'<figure>\n<figcaption>Percent found: {"".join(keys)}</figcaption>\n'
-        f'<svg role="img" aria-label="{text(table.title)}, the same figures as bars" fill="currentColor" width="100%" '
-        f'height="{y}">\n' + "\n".join(parts) + "\n</svg>\n</figure>"
-    )
+    yield f"<figure>\n<figcaption>Percent found: {''.join(keys)}</figcaption>"
+    for label, shares in table.bars:
+        yield f"<div>{text(label)}</div>"
+        for colour, share in zip(colours, shares, strict=True):
+            bar = f'<span class="bar {colour}" style="width: {LONGEST * share:.2f}%"></span>'
+            yield f'<div class="row">{bar} {100 * share:.1f}</div>'
+    yield "</figure>"
 
 
-def _examples(examples: Sequence["Example"], systems: Sequence[str]) -> Iterator[str]:
+def _examples(examples: Sequence[Example], systems: Sequence[str]) -> Iterator[str]:
     has_several = len(systems) > 1
     yield f"<section>\n<h2>{'Where the systems differ most' if has_several else 'Where the system is worst'}</h2>"
     if examples:
@@ -145,7 +133,7 @@ def _examples(examples: Sequence["Example"], systems: Sequence[str]) -> Iterator
     yield "</section>"
 
 
-def _example(example: "Example", systems: Iterable[str]) -> Iterator[str]:
+def _example(example: Example, systems: Iterable[str]) -> Iterator[str]:
     yield f"<article>\n<h3>Sentence {example.number:,}</h3>\n<dl>"
     yield f'<dt>source</dt><dd dir="auto">{text(example.source)}</dd>'
     yield f'<dt>reference</dt><dd dir="auto">{text(example.reference)}</dd>'

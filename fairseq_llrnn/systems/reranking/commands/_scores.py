@@ -1,20 +1,16 @@
 """The output of `llrnn rescore`: notes on irregular lists and scores, and the final table."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.tables import note, percent, plural
+from fairseq_llrnn.systems.reranking.metrics import Comparison
+from fairseq_llrnn.systems.reranking.nbest import WITHOUT_HYPOTHESES
+from fairseq_llrnn.systems.reranking.rescoring import PENALTY, Job, Weighing
+from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
 
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.reranking.metrics import Comparison
-    from fairseq_llrnn.systems.reranking.rescoring import Job, Weighing
-    from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
 
-
-def note_list(job: "Job") -> None:
+def note_list(job: Job) -> None:
     """Print notes on a list."""
-    from fairseq_llrnn.systems.reranking.nbest import WITHOUT_HYPOTHESES
-
     for remark in job.notes:
         note(remark)
     for remark, count in job.lists.notes.items():
@@ -29,10 +25,9 @@ def note_list(job: "Job") -> None:
         )
 
 
-def note_scores(job: "Job", scores: "ScoreFile") -> None:
+def note_scores(job: Job, scores: ScoreFile) -> None:
     """Print notes on hypotheses that the models could not score."""
     from fairseq_llrnn.plugin.scoring.sentences import UNREAD, UNSCORED
-    from fairseq_llrnn.systems.reranking.rescoring import PENALTY
 
     for model, counted in scores.notes.items():
         ends = dict.fromkeys(UNSCORED, f"they count as {PENALTY:,.0f} nats") | {UNREAD: "it read the sentence alone"}
@@ -45,12 +40,12 @@ def note_scores(job: "Job", scores: "ScoreFile") -> None:
 
 
 def report(
-    job: "Job",
-    scores: "ScoreFile",
-    weighing: "Weighing",
+    job: Job,
+    scores: ScoreFile,
+    weighing: Weighing,
     metric: str,
-    on_dev: "Comparison | None",
-    on_test: "Comparison | None",
+    on_dev: Comparison | None,
+    on_test: Comparison | None,
     changed: int,
     priors: Mapping[str, str],
 ) -> str:

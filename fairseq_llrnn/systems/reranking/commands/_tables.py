@@ -3,14 +3,11 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.tables import WIDTH, columns, cut, fit_left, printable
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.reranking.agreement import Agreement
-    from fairseq_llrnn.systems.reranking.metrics import MetricScores
-    from fairseq_llrnn.systems.reranking.tallies import RuleTally, Tally
+from fairseq_llrnn.systems.reranking.agreement import Agreement
+from fairseq_llrnn.systems.reranking.metrics import MetricScores
+from fairseq_llrnn.systems.reranking.tallies import RuleTally, Tally
 
 NOTHING = "–"  # a share of nothing
 NAME_WIDTH, LABEL_WIDTH = 16, 32
@@ -43,7 +40,7 @@ class Table:
     wrong_pairs: dict[str, str] = field(default_factory=dict)
 
 
-def _most_often(counts: "Agreement") -> str:
+def _most_often(counts: Agreement) -> str:
     pairs = sorted(counts.examples.items(), key=lambda item: (-item[1], item[0]))[:WRONG_PAIRS]
     return ", ".join(pair if count == 1 else f"{pair} (×{count:,})" for pair, count in pairs) or NOTHING
 
@@ -68,7 +65,7 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}%" if whole else NOTHING
 
 
-def score_table(metrics: Sequence["MetricScores"], systems: list[str]) -> Table:
+def score_table(metrics: Sequence[MetricScores], systems: list[str]) -> Table:
     """Return BLEU and chrF, and for several systems their p-values."""
     rows = [[metric.name, *(f"{score:.2f}" for score in metric.scores)] for metric in metrics]
     if len(systems) > 1:
@@ -81,14 +78,14 @@ def score_table(metrics: Sequence["MetricScores"], systems: list[str]) -> Table:
     return Table("Scores", notes, ["", *systems], rows)
 
 
-def tally_table(tallies: Sequence["Tally"], systems: list[str], title: str, label: str, meaning: str) -> Table:
+def tally_table(tallies: Sequence[Tally], systems: list[str], title: str, label: str, meaning: str) -> Table:
     """Return the recall of words. title, label, meaning: FREQUENCY or FACTS."""
     rows = [[tally.label, f"{tally.total:,}", *(_share(n, tally.total) for n in tally.matches)] for tally in tallies]
     bars = [(tally.label, [n / tally.total for n in tally.matches]) for tally in tallies if tally.total]
     return Table(title, [meaning], [label, "words", *systems], rows, bars)
 
 
-def rule_table(tally: "RuleTally", systems: list[str], rule: str) -> Table:
+def rule_table(tally: RuleTally, systems: list[str], rule: str) -> Table:
     """Return recall and precision of the words that match a regular expression."""
     return Table(
         "Numbers and names",
@@ -109,7 +106,7 @@ def rule_table(tally: "RuleTally", systems: list[str], rule: str) -> Table:
     )
 
 
-def agreement_table(counted: Sequence["Agreement"], systems: list[str]) -> Table:
+def agreement_table(counted: Sequence[Agreement], systems: list[str]) -> Table:
     """Return the errors of agreement of the reference and the systems."""
     texts = ["reference", *systems]
     return Table(

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
+
+import numpy as np
 
 from fairseq_llrnn.cli.model_options import need_fairseq
 from fairseq_llrnn.cli.places import check_text_place
@@ -26,11 +28,10 @@ from fairseq_llrnn.systems.reranking.commands._models import (
     phrase_columns,
 )
 from fairseq_llrnn.systems.reranking.commands._scores import note_list, note_scores, report
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.reranking.metrics import Comparison, CorpusMetric
-    from fairseq_llrnn.systems.reranking.rescoring import Job, Model, Weighing
-    from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
+from fairseq_llrnn.systems.reranking.metrics import METRICS, TOKENIZERS, Comparison, CorpusMetric
+from fairseq_llrnn.systems.reranking.rescoring import WORDS, Job, Model, Weighing, open_job, score_list
+from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
+from fairseq_llrnn.systems.reranking.tuning import read_weights_file, tune, write_weights
 
 NAME = "rescore"
 STDIO = "-"
@@ -68,9 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tune the weights on this development set, and write them to OUT.weights.json",
     )  # fmt: skip
     weights.add_argument("--weights", metavar="FILE", help="weights written by an earlier --tune")
-    weights.add_argument("--metric", choices=("bleu", "chrf"), default="bleu", help="metric for tuning and reporting")
+    weights.add_argument("--metric", choices=METRICS, default=METRICS[0], help="metric for tuning and reporting")
     weights.add_argument(
-        "--tokenize", choices=("13a", "none"),
+        "--tokenize", choices=TOKENIZERS,
         help="tokenisation for BLEU (default: 13a, for running text; none: the texts are tokenised)",
     )  # fmt: skip
     weights.add_argument("--seed", type=int, metavar="N", help=f"seed of the tuning (default: {SEED})")
@@ -124,10 +125,6 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _rescore(args: argparse.Namespace) -> None:
-    from fairseq_llrnn.systems.reranking.metrics import TOKENIZERS, CorpusMetric
-    from fairseq_llrnn.systems.reranking.rescoring import Weighing
-    from fairseq_llrnn.systems.reranking.tuning import read_weights_file
-
     job = _open(args, (args.source, args.nbest, args.reference))
     dev = _open(args, args.tune) if args.tune else None
     weighing = Weighing.untuned(job.lists.scored, chosen(args), phrase_columns(args))
@@ -156,21 +153,16 @@ def _rescore(args: argparse.Namespace) -> None:
             dev_scores.remove()
 
 
-def _open(args: argparse.Namespace, paths: Sequence[str | None]) -> "Job":
+def _open(args: argparse.Namespace, paths: Sequence[str | None]) -> Job:
     """Return a job from (source, list, reference)."""
-    from fairseq_llrnn.systems.reranking.rescoring import open_job
-
     source, nbest, reference = ("/dev/stdin" if path == STDIO else path for path in paths)
     job = open_job(str(nbest), source, reference, args.format)
     note_list(job)
     return job
 
 
-def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], path: Path) -> "ScoreFile":
+def _score(args: argparse.Namespace, job: Job, models: Mapping[str, Model], path: Path) -> ScoreFile:
     """Return all scores of a job, those that `path` holds and new ones."""
-    from fairseq_llrnn.systems.reranking.rescoring import score_list
-    from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
-
     read = {"list": job.lists.path, "source": job.source, **files_of(args, models)}
     inputs = {name: file_digest(Path(file)) for name, file in read.items() if file is not None}
     scores = ScoreFile(path, inputs)
@@ -183,7 +175,7 @@ def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], 
     return scores
 
 
-def _check_same_kind(dev: "Job", job: "Job") -> None:
+def _check_same_kind(dev: Job, job: Job) -> None:
     if dev.lists.scored != job.lists.scored:
         without, having = (dev, job) if job.lists.scored else (job, dev)
         raise DataError(
@@ -193,16 +185,10 @@ def _check_same_kind(dev: "Job", job: "Job") -> None:
 
 
 def _tune(
-    args: argparse.Namespace, dev: "Job", weighing: "Weighing", scores: "ScoreFile", metric: "CorpusMetric",
+    args: argparse.Namespace, dev: Job, weighing: Weighing, scores: ScoreFile, metric: CorpusMetric,
     priors: Mapping[str, str],
-) -> tuple["Weighing", "Comparison"]:  # fmt: skip
+) -> tuple[Weighing, Comparison]:  # fmt: skip
     """Return the weights that are best for the dev list, also written next to --out, and the dev scores."""
-    import numpy as np
-
-    from fairseq_llrnn.systems.reranking.metrics import Comparison
-    from fairseq_llrnn.systems.reranking.rescoring import WORDS
-    from fairseq_llrnn.systems.reranking.tuning import tune, write_weights
-
     hypotheses = weighing.dev_set(dev, scores, metric)
     start = weighing.of_the_list().weights
     signed = np.array([name == WORDS for name in weighing.names])
@@ -219,7 +205,7 @@ def _tune(
 
 
 def _write(
-    args: argparse.Namespace, job: "Job", scores: "ScoreFile", weighing: "Weighing"
+    args: argparse.Namespace, job: Job, scores: ScoreFile, weighing: Weighing
 ) -> tuple[int, list[str], list[str]]:
     """Write the results, and return the number of sentences with another best hypothesis than before.
 
