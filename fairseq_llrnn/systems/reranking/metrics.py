@@ -12,7 +12,7 @@ import difflib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -29,13 +29,14 @@ TOKENIZERS = ("13a", "none")  # of BLEU: sacrebleu's default; none, for tokenise
 RESAMPLES = 1000
 
 
-class Comparison(NamedTuple):
-    """Corpus scores of a baseline and a system. p is None if they are equal."""
+@dataclass(frozen=True)
+class MetricScores:
+    """Scores of the systems (Y), with p-values: None for the first system, and for a score equal to the first one's."""
 
-    before: float
-    after: float
-    p: float | None
+    name: str
     signature: str
+    scores: list[float]
+    p_values: list[float | None]
 
 
 class CorpusMetric:
@@ -75,45 +76,27 @@ class CorpusMetric:
         """Return sacrebleu's signature, which is complete only after a call of `statistics`."""
         return str(self.metric.get_signature())
 
-    def compare(self, before: Sequence[str], after: Sequence[str], references: Sequence[str]) -> Comparison:
-        """Compare two systems on the same sentences by paired bootstrap resampling."""
+    def compare(self, systems: Sequence[Sequence[str]], references: Sequence[str]) -> MetricScores:
+        """Score one system, or several ones on the same sentences, each compared with the first by paired bootstrap."""
         from sacrebleu.significance import PairedTest
 
+        if len(systems) == 1:
+            sums = sum(self.statistics([h], r)[0] for h, r in zip(systems[0], references, strict=True))
+            score = self.score(np.asarray(sums))
+            return MetricScores(self.name, self.signature(), [score], [None])
         logging.getLogger("sacrebleu").setLevel(logging.WARNING)
-        test = PairedTest(
-            [("before", before), ("after", after)], {self.name: self.metric}, [references], "bs", RESAMPLES
-        )  # fmt: skip
-        signatures, scores = test()
-        first, second = cast("list[Result]", scores[self.name])
-        p = None if first.score == second.score else second.p_value
-        return Comparison(first.score, second.score, p, signatures[self.name].format())
-
-
-@dataclass(frozen=True)
-class MetricScores:
-    """Scores of the systems (Y), with p-values: None for the first system, and for a score equal to the first one's."""
-
-    name: str
-    signature: str
-    scores: list[float]
-    p_values: list[float | None]
+        named = [(str(number), outputs) for number, outputs in enumerate(systems)]
+        signatures, results = PairedTest(named, {self.name: self.metric}, [references], "bs", RESAMPLES)()
+        compared = cast("list[Result]", results[self.name])
+        p_values = [None if result.score == compared[0].score else result.p_value for result in compared]
+        return MetricScores(
+            self.name, signatures[self.name].format(), [result.score for result in compared], p_values
+        )
 
 
 def corpus_scores(texts: Texts, tokenize: str = TOKENIZERS[0]) -> list[MetricScores]:
     """Return the scores of each metric of METRICS. `tokenize`, of TOKENIZERS, is for BLEU."""
-    first, *others = texts.systems.values()
-    results = []
-    for name in METRICS:
-        metric = CorpusMetric(name, tokenize)
-        if others:
-            compared = [metric.compare(first, other, texts.reference) for other in others]
-            scores = [compared[0].before, *(comparison.after for comparison in compared)]
-            results.append(MetricScores(metric.name, compared[0].signature, scores, [None, *(c.p for c in compared)]))
-        else:
-            sums = sum(metric.statistics([h], r)[0] for h, r in zip(first, texts.reference, strict=True))
-            score = metric.score(np.asarray(sums))
-            results.append(MetricScores(metric.name, metric.signature(), [score], [None]))
-    return results
+    return [CorpusMetric(name, tokenize).compare([*texts.systems.values()], texts.reference) for name in METRICS]
 
 
 def sentence_scores(texts: Texts) -> np.ndarray:

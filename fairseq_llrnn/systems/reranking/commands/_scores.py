@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from fairseq_llrnn.cli.tables import note, percent, plural
-from fairseq_llrnn.systems.reranking.metrics import Comparison
+from fairseq_llrnn.systems.reranking.metrics import MetricScores
 from fairseq_llrnn.systems.reranking.nbest import WITHOUT_HYPOTHESES
 from fairseq_llrnn.systems.reranking.rescoring import PENALTY, Job, Weighing
 from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
@@ -44,8 +44,8 @@ def report(
     scores: ScoreFile,
     weighing: Weighing,
     metric: str,
-    on_dev: Comparison | None,
-    on_test: Comparison | None,
+    on_dev: MetricScores | None,
+    on_test: MetricScores | None,
     changed: int,
     priors: Mapping[str, str],
 ) -> str:
@@ -61,8 +61,9 @@ def report(
     if compared:
         lines += ["", f"{metric:<10} {'before':>8} {'after':>8} {'p':>7}  signature"]
         for split, c in compared:
-            p = "" if c.p is None else f"{c.p:.3f}"
-            lines.append(f"{split:<10} {c.before:>8.2f} {c.after:>8.2f} {p:>7}  {c.signature}")
+            (before, after), (_, p) = c.scores, c.p_values
+            shown = "" if p is None else f"{p:.3f}"
+            lines.append(f"{split:<10} {before:>8.2f} {after:>8.2f} {shown:>7}  {c.signature}")
     lines += [""] * bool(priors) + [f"prior of {name}  {signature}" for name, signature in priors.items()]
     lines += ["", f"{changed:,} of {plural(job.sentences, 'sentence')} with another best hypothesis than before"]
     return "\n".join(lines)

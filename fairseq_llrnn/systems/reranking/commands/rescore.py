@@ -28,7 +28,7 @@ from fairseq_llrnn.systems.reranking.commands._models import (
     phrase_columns,
 )
 from fairseq_llrnn.systems.reranking.commands._scores import note_list, note_scores, report
-from fairseq_llrnn.systems.reranking.metrics import METRICS, TOKENIZERS, Comparison, CorpusMetric
+from fairseq_llrnn.systems.reranking.metrics import METRICS, TOKENIZERS, CorpusMetric, MetricScores
 from fairseq_llrnn.systems.reranking.rescoring import WORDS, Job, Model, Weighing, open_job, score_list
 from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
 from fairseq_llrnn.systems.reranking.tuning import read_weights_file, tune, write_weights
@@ -145,7 +145,7 @@ def _rescore(args: argparse.Namespace) -> None:
         scores = held.enter_context(closing(_score(args, job, models, score_files[0])))
         changed, baseline, best = _write(args, job, scores, weighing)
         if job.references is not None:
-            on_test = metric.compare(baseline, best, job.references)
+            on_test = metric.compare([baseline, best], job.references)
         table = report(job, scores, weighing, metric.name, on_dev, on_test, changed, priors)
         print(table, file=sys.stderr if STDIO in (args.out, args.nbest_out) else sys.stdout)
         scores.remove()
@@ -187,14 +187,14 @@ def _check_same_kind(dev: Job, job: Job) -> None:
 def _tune(
     args: argparse.Namespace, dev: Job, weighing: Weighing, scores: ScoreFile, metric: CorpusMetric,
     priors: Mapping[str, str],
-) -> tuple[Weighing, Comparison]:  # fmt: skip
+) -> tuple[Weighing, MetricScores]:  # fmt: skip
     """Return the weights that are best for the dev list, also written next to --out, and the dev scores."""
     hypotheses = weighing.dev_set(dev, scores, metric)
     start = weighing.of_the_list().weights
     signed = np.array([name == WORDS for name in weighing.names])
     seed = SEED if args.seed is None else args.seed
     tuned = tune(hypotheses, metric.score, start, signed, seed)
-    result = Comparison(tuned.before, tuned.after, None, metric.signature())
+    result = MetricScores(metric.name, metric.signature(), [tuned.before, tuned.after], [None, None])
     if args.out != STDIO:
         facts = {
             "metric": metric.name, "signature": result.signature, "seed": seed, "sentences": dev.sentences,
