@@ -209,16 +209,11 @@ class FormAnalyses:
         return ruled
 
     def _frequent_analyses(self, key: Hashable, least: int, share: float) -> set[Analysis]:
-        total, counted = self._totals[key], self._rules.get(key, Counter())
-        if total < least:
+        counted = self._rules.get(key, Counter[Analysis]())
+        if counted[_ALL] < least:
             return set()
-        return {
-            analysis for analysis, count in counted.items() if analysis and count >= max(LEAST_COUNT, share * total)
-        }
-
-    @cached_property
-    def _totals(self) -> Counter[Hashable]:
-        return Counter({key: counted[_ALL] for key, counted in self._rules.items()})
+        enough = max(LEAST_COUNT, share * counted[_ALL])
+        return {analysis for analysis, count in counted.items() if analysis and count >= enough}
 
     @cached_property
     def _rules(self) -> Mapping[Hashable, Counter[Analysis]]:

@@ -32,6 +32,7 @@ from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.systems.terms.groups import LEAST_GUESS, MOST_FORMS, TermGroups
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
 from fairseq_llrnn.systems.terms.tsv_file import (
+    Entries,
     EntriesByKey,
     TermEntry,
     check_entry,
@@ -77,7 +78,7 @@ class Terms:
         self,
         table: EvidenceTable,
         forms: WordForms,
-        entries: Sequence[TermEntry] = (),
+        entries: Entries = (),
         *,
         must: bool = True,
         source_lemmas: Mapping[str, Iterable[str]] | None = None,

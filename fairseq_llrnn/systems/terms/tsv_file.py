@@ -28,7 +28,6 @@ from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
 
 import numpy as np
 
@@ -52,7 +51,7 @@ class TermEntry:
     kind_place: str = "in the third column"  # the place of a part of speech, for errors
 
 
-class StoredTerms(Sequence[TermEntry]):
+class StoredTerms:
     """The first entry of each source phrase of a file, in file order."""
 
     def __init__(self, entries: Iterable[TermEntry], repeated: Callable[[TermEntry, TermEntry], None]) -> None:
@@ -82,15 +81,7 @@ class StoredTerms(Sequence[TermEntry]):
                 later.append(row)
         return later
 
-    @overload
-    def __getitem__(self, row: int) -> TermEntry: ...
-
-    @overload
-    def __getitem__(self, row: slice) -> list[TermEntry]: ...
-
-    def __getitem__(self, row: int | slice) -> TermEntry | list[TermEntry]:
-        if isinstance(row, slice):
-            return [self[row_number] for row_number in range(*row.indices(len(self)))]
+    def __getitem__(self, row: int) -> TermEntry:
         begin, end = self._places[self._rows[row] : self._rows[row] + 2].tolist()
         source, target, upos, forms, where, kind_place = json.loads(os.pread(self._file.fileno(), end - begin, begin))
         return TermEntry(tuple(source), target, upos, tuple(forms), where, kind_place)
@@ -100,6 +91,9 @@ class StoredTerms(Sequence[TermEntry]):
 
     def __iter__(self) -> Iterator[TermEntry]:
         return map(self.__getitem__, range(len(self)))
+
+
+Entries = StoredTerms | Sequence[TermEntry]
 
 
 class EntriesByKey:
@@ -254,8 +248,9 @@ def check_entry(entry: TermEntry) -> TermEntry:
                 f"{entry.where}: expected a phrase of at most {MOST_WORDS} words, found {len(phrase)}: "
                 f"{shown(' '.join(phrase))}; shorten it: a term is not a sentence"
             )
-        check_no_specials(phrase, entry.where)
         for word in phrase:
+            if not is_token(word):
+                raise DataError(f"{entry.where}: {word!r} is a special symbol, not a word; fix or remove the row")
             check_not_blank(word, entry.where, "a word")
         text = "".join(phrase)
         if not text.isprintable() and any(unicodedata.category(letter) == "Cc" for letter in text):
@@ -264,10 +259,3 @@ def check_entry(entry: TermEntry) -> TermEntry:
                 "remove it"
             )
     return entry
-
-
-def check_no_specials(phrase: Iterable[str], where: str) -> None:
-    """Raise DataError for a special symbol."""
-    for word in phrase:
-        if not is_token(word):
-            raise DataError(f"{where}: {word!r} is a special symbol, not a word; fix or remove the row")
