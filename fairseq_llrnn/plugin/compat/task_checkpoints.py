@@ -72,7 +72,7 @@ def whole_saving() -> Iterator[None]:
 
 
 def _save(save: Callable[..., None], state: Any, filename: str, async_write: bool = False) -> None:
-    if async_write or not PathManager.supports_rename(filename):  # iopath's
+    if async_write:  # iopath's
         save(state, filename, async_write)
     else:
         write_whole(Path(filename), lambda file: torch.save(state, file))
@@ -81,9 +81,6 @@ def _save(save: Callable[..., None], state: Any, filename: str, async_write: boo
 class _WholeCopies(PathManager):
     @staticmethod
     def copy(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
-        if PathManager.path_requires_pathmanager(dst_path):
-            return bool(PathManager.copy(src_path, dst_path, overwrite=overwrite))
-
         def write(target: Any) -> None:
             with open(src_path, "rb") as source:
                 shutil.copyfileobj(source, target, 1 << 20)
