@@ -7,36 +7,14 @@ import html
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from fairseq_llrnn.systems.reranking.commands._tables import Table
 from fairseq_llrnn.systems.reranking.metrics import Example
 from fairseq_llrnn.version import __version__
 
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # Okabe and Ito's colour-blind palette
-STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --faint: #666; --line: #ddd; --mark: #ffe2b0; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e6e6; --paper: #161616; --faint: #a0a0a0; --line: #3a3a3a; --mark: #6b4a10; } }
-body { margin: 0 auto; max-width: 60rem; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif;
-  color: var(--ink); background: var(--paper); }
-h1, h2, h3, figcaption { overflow-wrap: anywhere; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; } h3 { font-size: 1rem; margin: 0; }
-.wide { overflow-x: auto; max-width: 100%; }
-table { border-collapse: collapse; }
-th, td { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top;
-  font-variant-numeric: tabular-nums; white-space: nowrap; }
-th:first-child { text-align: left; min-width: 5.5rem; } th { white-space: normal; overflow-wrap: break-word; }
-thead th { color: var(--faint); font-weight: normal; }
-tbody th { font-weight: normal; }
-.note, figcaption, dt { color: var(--faint); font-size: .875rem; overflow-wrap: anywhere; }
-figure { margin: 1rem 0; font-size: .8rem; } .row { line-height: 1.2; }
-.bar { display: inline-block; height: .8rem; }
-.key { display: inline-block; margin-right: 1rem; }
-.swatch { display: inline-block; width: .75rem; height: .75rem; margin-right: .3rem; }
-article { border-top: 1px solid var(--line); padding: 1rem 0; }
-dl { margin: 0; } dt { margin-top: .5rem; } dd { margin: 0; overflow-wrap: anywhere; }
-mark { color: inherit; background: var(--mark); border-radius: .2rem; }
-""" + "\n".join(f".c{i} {{ background: {colour}; }}" for i, colour in enumerate(COLOURS))
+STYLE = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
+COLOURS = 6  # classes c0, c1, … of STYLE
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 LONGEST = 80  # percent of the width for a share of 1, leaving room for the number
 
@@ -58,7 +36,7 @@ def page(
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{text(title)} (llrnn report)</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+            f"<title>{text(title)} (llrnn report)</title>\n<style>\n{STYLE}</style>\n</head>\n<body>",
             f'<h1>{text(title)}</h1>\n<p class="note">{text(size)}</p>',
             *(_section(table, systems) for table in tables),
             *_examples(examples, systems),
@@ -107,7 +85,7 @@ def _section(table: Table, systems: Sequence[str]) -> str:
 
 def _bars(table: Table, systems: Sequence[str]) -> Iterator[str]:
     """Yield the shares as horizontal bars in percent of the width, so that they scale with the page."""
-    colours = [f"c{i % len(COLOURS)}" for i in range(len(systems))]
+    colours = [f"c{i % COLOURS}" for i in range(len(systems))]
     keys = (
         f'<span class="key"><span class="swatch {colour}"></span>{text(name)}</span>'
         for colour, name in zip(colours, systems, strict=True)
