@@ -239,9 +239,7 @@ RELEVANT = frozenset((*AGREEING, *LASTING, "POS", "VerbForm"))
 _ALL: Analysis = frozenset()  # counts forms, whatever their analyses
 
 
-@cache
-def _group(name: str) -> str:
-    return feature_group(name)
+_group = cache(feature_group)
 
 
 # There are few analyses and many forms: functions of an analysis are cached.
