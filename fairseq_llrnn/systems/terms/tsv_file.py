@@ -99,25 +99,19 @@ Entries = StoredTerms | Sequence[TermEntry]
 class EntriesByKey:
     """Index from keys to row numbers, which stores hashes of the keys only."""
 
-    def __init__(self) -> None:
-        self._hashes, self._rows = array("q"), array("q")
-        self._sorted: tuple[np.ndarray, np.ndarray] | None = None
-
-    def add(self, row: int, keys: Iterable[str]) -> None:
-        for key in keys:
-            self._hashes.append(hash(key))
-            self._rows.append(row)
+    def __init__(self, keys_of_rows: Iterable[Iterable[str]]) -> None:
+        hashes, rows = array("q"), array("q")
+        for row, keys in enumerate(keys_of_rows):
+            for key in keys:
+                hashes.append(hash(key))
+                rows.append(row)
+        order = np.argsort(hashes, kind="stable")
+        self._hashes, self._rows = np.array(hashes, dtype=np.int64)[order], np.array(rows, dtype=np.int64)[order]
 
     def rows(self, key: str) -> list[int]:
         """Return row numbers in ascending order, because of hash collisions perhaps also of other keys."""
-        if self._sorted is None:
-            hashes = np.array(self._hashes, dtype=np.int64)
-            order = np.argsort(hashes, kind="stable")
-            self._sorted = hashes[order], np.array(self._rows, dtype=np.int64)[order]
-            self._hashes, self._rows = array("q"), array("q")
-        hashes, rows = self._sorted
-        begin, end = (np.searchsorted(hashes, hash(key), side) for side in ("left", "right"))
-        of_key: list[int] = rows[begin:end].tolist()
+        begin, end = (np.searchsorted(self._hashes, hash(key), side) for side in ("left", "right"))
+        of_key: list[int] = self._rows[begin:end].tolist()
         return of_key
 
 

@@ -350,9 +350,7 @@ def test_the_first_entry_of_each_phrase_is_kept(entries: list[TermEntry]) -> Non
 
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=2)))
 def test_entries_are_found_by_their_keys(keys: list[list[str]]) -> None:
-    by_key = EntriesByKey()
-    for row, some in enumerate(keys):
-        by_key.add(row, set(some))
+    by_key = EntriesByKey(map(set, keys))
     for key in "abcd":
         assert by_key.rows(key) == [row for row, some in enumerate(keys) if key in some]
 
