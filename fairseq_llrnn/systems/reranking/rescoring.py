@@ -93,13 +93,13 @@ class Job:
                 yield NBest(number, text)
 
 
-def open_job(nbest: str, source: str | None, reference: str | None, format_name: str | None = None) -> Job:
+def open_job(nbest: str, source: str | None, reference: str | None) -> Job:
     """Check all files of a job before any computation.
 
     Raises:
         DataError: as in open_nbest, or if list, source and reference are not of the same text.
     """
-    lists = open_nbest(nbest, format_name)
+    lists = open_nbest(nbest)
     sentences = lists.last + 1
     notes: tuple[str, ...] = ()
     if source is not None:

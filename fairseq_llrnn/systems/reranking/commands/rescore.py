@@ -54,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     lists.add_argument("--nbest", required=True, metavar="FILE", help="the n-best list; `-`: stdin")
     lists.add_argument("--source", metavar="FILE", help="its source, a sentence a line (default: the list's own)")
-    lists.add_argument("--format", choices=("fairseq", "moses", "json"), help="format of all lists (default: detected)")
     models = parser.add_argument_group("models, ours or fairseq's")
     add_models(models)
     models.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
@@ -156,7 +155,7 @@ def _rescore(args: argparse.Namespace) -> None:
 def _open(args: argparse.Namespace, paths: Sequence[str | None]) -> Job:
     """Return a job from (source, list, reference)."""
     source, nbest, reference = ("/dev/stdin" if path == STDIO else path for path in paths)
-    job = open_job(str(nbest), source, reference, args.format)
+    job = open_job(str(nbest), source, reference)
     note_list(job)
     return job
 
