@@ -156,7 +156,7 @@ def with_phrases(examples: Sequence[Example], aligner: str) -> list[Example]:
     target, num_heads = _side([[head for _, head in own] for own in predicates])
     bitext = Bitext(source, target)
     forward, backward = directed_links(bitext, num_words, num_heads, aligner)
-    links = symmetrised(forward, backward, bitext, "grow-diag-final-and")
+    links = symmetrised(forward, backward, bitext)
     said: list[dict[int, set[Path_]]] = [defaultdict(set) for _ in examples]  # the parts that each word says
     for word, head in zip(links.source.tolist(), links.target.tolist(), strict=True):
         pair = int(np.searchsorted(source.offsets, word, side="right")) - 1

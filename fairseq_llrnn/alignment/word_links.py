@@ -1,7 +1,7 @@
 """Links between the words of a bitext in both directions, combined into one alignment.
 
 A direction links every target token to at most one source token (forward), or every source token to at most one target
-token (backward). `symmetrised` combines both: their intersection, their union, or a set between these
+token (backward). `symmetrised` combines both, as a set between their intersection and their union
 (grow-diag-final-and: Koehn, Och & Marcu 2003; Och & Ney 2003, §5).
 Sizes: L links. A link of one sentence pair is (i, j), source place and target place.
 """
@@ -15,7 +15,6 @@ import numpy as np
 from fairseq_llrnn.alignment.aligners import eflomal_links, ibm1_links, is_alignable
 from fairseq_llrnn.alignment.bitext import Bitext, Links
 
-METHODS = ("grow-diag-final-and", "intersect", "union")
 NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 Grid = set[tuple[int, int]]  # links of a sentence pair
 
@@ -44,26 +43,17 @@ def directed_links(
     return [Links(sources[links.source], targets[links.target]) for links in found]
 
 
-def symmetrised(forward: Links, backward: Links, bitext: Bitext, method: str) -> Links:
+def symmetrised(forward: Links, backward: Links, bitext: Bitext) -> Links:
     """Return one alignment of both directions, ordered by source token, then by target token."""
     width = max(1, len(bitext.target.tokens))
     keys = [np.unique(links.source * width + links.target) for links in (forward, backward)]
-    intersection = np.intersect1d(*keys)
-    union = np.union1d(*keys)
-    if method == "intersect":
-        chosen = intersection
-    elif method == "union":
-        chosen = union
-    else:
-        chosen = np.concatenate([np.zeros(0, dtype=np.int64), *_grow_links(keys[0], keys[1], union, bitext, width)])
-    chosen = np.sort(chosen)
-    return Links(chosen // width, chosen % width)
+    grown = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *_grow_links(keys[0], keys[1], bitext, width)]))
+    return Links(grown // width, grown % width)
 
 
-def _grow_links(
-    forward: np.ndarray, backward: np.ndarray, union: np.ndarray, bitext: Bitext, width: int
-) -> Iterator[np.ndarray]:
+def _grow_links(forward: np.ndarray, backward: np.ndarray, bitext: Bitext, width: int) -> Iterator[np.ndarray]:
     """Yield keys of the links of every sentence pair."""
+    union = np.union1d(forward, backward)
     offsets, targets = bitext.source.offsets, bitext.target.offsets
     # a link's sentence pair follows from its source token, and keys are ordered by it
     cuts = [np.searchsorted(keys, offsets * width) for keys in (forward, backward)]

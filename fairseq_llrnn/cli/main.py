@@ -7,7 +7,6 @@ stderr.
 
 import argparse
 import atexit
-import difflib
 import errno
 import os
 import re
@@ -24,7 +23,7 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.argument_errors import exit_with_argument_error
 from fairseq_llrnn.cli.places import expanded
 from fairseq_llrnn.cli.tables import drop_output, note, notes_of_readers, open_streams, output_error, plain_warnings
-from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, with_option
+from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, did_you_mean, with_option
 from fairseq_llrnn.version import __version__
 
 if TYPE_CHECKING:
@@ -68,8 +67,7 @@ def load(name: str) -> Command:
     if name not in modules:
         if reason := registry.lost(name.partition(" ")[0]):
             raise OptionError(f"no sub-command '{name}'; {reason}")
-        near = difflib.get_close_matches(name, modules, n=1)
-        advice = f"did you mean '{near[0]}'?" if near else f"choose from: {', '.join(modules)}"
+        advice = did_you_mean(name, modules, f"choose from: {', '.join(modules)}")
         raise OptionError(f"no sub-command '{name}'; {advice} ('llrnn --help' lists all)")
     return cast(Command, registry.load(modules[name]))
 

@@ -105,9 +105,10 @@ def run(args: argparse.Namespace) -> int:
         print_line = _print_sentence
     elif args.per_word:
         print_line = _word_table(args, scorer.dictionaries, convention)
-    total, unscored = (
-        (sum_of(lines, convention), 0) if print_line is None else _print_table(lines, print_line, convention)
-    )
+    without_score: list[int] = []
+    if print_line is not None:
+        lines = _printed(lines, print_line, without_score)
+    total, unscored = sum_of(lines, convention), len(without_score)
     _print_notes(args, total, unscored, check)
     facts = {**total.facts(), **({} if print_line is None else {"unscored_lines": unscored}), "open": args.open}
     prior_line = [] if scorer.prior is None else [f"prior  {scorer.prior}"]
@@ -217,11 +218,10 @@ def _print_notes(args: argparse.Namespace, total: TextScore, unscored: int, chec
         note(f"{plural(unscored, 'line')} without a score are not in the sums")
 
 
-def _print_table(
-    lines: Iterable[LineScore], print_line: Callable[[LineScore, str], None], convention: Convention | None
-) -> tuple[TextScore, int]:
-    """Print the rows of each line. Return the sums, and the number of lines without a score."""
-    total, unscored = TextScore(), 0
+def _printed(
+    lines: Iterable[LineScore], print_line: Callable[[LineScore, str], None], without_score: list[int]
+) -> Iterator[LineScore]:
+    """Print the rows of each line, and yield the lines with a score. The numbers of others go to `without_score`."""
     for line in lines:
         problem = ""
         if line.too_long_for is not None:
@@ -230,10 +230,9 @@ def _print_table(
             problem = f"word {place + 1}: {line.word(place)}"
         print_line(line, problem)
         if problem:
-            unscored += 1
+            without_score.append(line.number)
         else:
-            total.add(line, convention)
-    return total, unscored
+            yield line
 
 
 def as_table(total: TextScore, is_open: bool) -> str:

@@ -30,7 +30,7 @@ def words() -> WordList:
 def moses(path: Path) -> int:
     lines = path.read_bytes().decode().split("\n")[:-1]
     path.write_bytes("".join(f"{i} ||| {line} ||| F0= -1 ||| -1\n" for i, line in enumerate(lines)).encode())
-    return len(list(open_nbest(path, path.parent)))
+    return len(list(open_nbest(path)))
 
 
 def rows(read: Callable[[Path], object]) -> Callable[[Path], int]:

@@ -18,16 +18,16 @@ from fairseq_llrnn.files import reading
 from fairseq_llrnn.files.reading import check_regular_file, read_whole
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.reranking.nbest.reading import settle
+from fairseq_llrnn.systems.reranking.nbest import open_nbest
 from fairseq_llrnn.systems.reranking.tuning import read_weights_file
 
-READERS: dict[str, Callable[[Path, Path], object]] = {
-    "lines": lambda path, scratch: list(iter_lines(path)),
-    "dictionary": lambda path, scratch: load_dictionary(path),
-    "lexicon": lambda path, scratch: read_tsv_lexicon(path, lowercase=False),
-    "patterns": lambda path, scratch: UserPatterns.load(path),
-    "weights": lambda path, scratch: read_weights_file(path, ["model"]),
-    "n-best list": lambda path, scratch: settle(path, scratch, "nbest"),
+READERS: dict[str, Callable[[Path], object]] = {
+    "lines": lambda path: list(iter_lines(path)),
+    "dictionary": load_dictionary,
+    "lexicon": lambda path: read_tsv_lexicon(path, lowercase=False),
+    "patterns": UserPatterns.load,
+    "weights": lambda path: read_weights_file(path, ["model"]),
+    "n-best list": open_nbest,
 }
 
 
@@ -37,7 +37,7 @@ def test_devices_are_refused_by_every_reader(reader: str, tmp_path: Path) -> Non
     link.symlink_to("/dev/zero")
     for path in (Path("/dev/zero"), link):
         with pytest.raises(LLRNNError, match=rf"{path}: expected a file or a pipe, found a device; copy its content"):
-            READERS[reader](path, tmp_path)
+            READERS[reader](path)
 
 
 def test_ordinary_files_empty_ones_and_absent_ones_are_not(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_pipe_is_read(reader: str, tmp_path: Path) -> None:
     text = json.dumps({"weights": {"model": 0.5}})
     writer = threading.Thread(target=lambda: path.write_text(text, encoding="utf-8"))
     writer.start()
-    found = READERS[reader](path, tmp_path)
+    found = READERS[reader](path)
     writer.join()
     assert found == [(1, text)] if reader == "lines" else found == [0.5]
 

@@ -69,7 +69,8 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path, root: Path) -> None:
     with ZipFile(wheel) as file:
         names = set(file.namelist())
     modules = {str(path.relative_to(root)) for path in (root / "fairseq_llrnn").rglob("*.py")}
-    assert modules | {"fairseq_llrnn/py.typed"} <= names
+    styles = {str(path.relative_to(root)) for path in (root / "fairseq_llrnn").rglob("*.css")}
+    assert modules | styles | {"fairseq_llrnn/py.typed"} <= names
     others = {name for name in names if not name.startswith("fairseq_llrnn/")}
     assert {name.partition("/")[0] for name in others} == {f"fairseq_llrnn-{fairseq_llrnn.__version__}.dist-info"}
 

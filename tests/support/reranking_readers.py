@@ -29,8 +29,7 @@ def _model_weights(path: Path) -> object:
 
 
 def _nbest(path: Path) -> list[object]:
-    with tempfile.TemporaryDirectory() as scratch:
-        return list(open_nbest(path, Path(scratch)))
+    return list(open_nbest(path))
 
 
 def _system(path: Path) -> object:
@@ -50,7 +49,7 @@ def _scores(path: Path) -> list[object]:
 def _source_of_list(path: Path) -> list[object]:
     with tempfile.TemporaryDirectory() as folder:
         (nbest := Path(folder, "list")).write_text(MOSES, encoding="utf-8")
-        return list(open_job(str(nbest), str(path), str(path), None, Path(folder)))
+        return list(open_job(str(nbest), str(path), str(path)))
 
 
 def of_reranking(text: Callable[..., Reader]) -> list[Reader]:

@@ -44,13 +44,9 @@ def _each(check: Check) -> Check:
     return lambda values: all(map(check[0], values if isinstance(values, list) else [values])), check[1]
 
 
-def _is_file(path: str) -> bool:
-    return os.path.isfile(path) or "://" in path
-
-
 def _are_files(paths: str) -> bool:
-    """Return whether all paths are files, separated as in fairseq. fairseq reports missing files of other machines."""
-    return "://" in paths or all(map(_is_file, paths.split(os.pathsep)))
+    """Return whether all paths are files, separated as in fairseq."""
+    return all(map(os.path.isfile, paths.split(os.pathsep)))
 
 
 def _is_dictionary(text: object) -> bool:
@@ -70,7 +66,7 @@ def _has_folder(path: str) -> bool:
 
 POSITIVE, NOT_NEGATIVE = _at_least(1), _at_least(0)
 NOT_BELOW_ZERO: Check = (lambda value: math.isfinite(value) and value >= 0, "a finite number of at least 0")
-FILE: Check = (_is_file, "an existing file")
+FILE: Check = (os.path.isfile, "an existing file")
 
 CHECKS: dict[str, Check] = {
     # search
@@ -105,7 +101,7 @@ CHECKS: dict[str, Check] = {
     # without these files, fairseq would start from scratch without a message
     "finetune_from_model": FILE,
     "continue_once": FILE,
-    "restore_file": (lambda path: path == LAST or _is_file(path), "an existing checkpoint"),
+    "restore_file": (lambda path: path == LAST or os.path.isfile(path), "an existing checkpoint"),
 }
 
 

@@ -29,22 +29,31 @@ def check_same_model(cfg: Any, trainer: Any) -> None:
 
     cfg: fairseq's options of checkpoints.
     """
-    is_of_folder = cfg.restore_file == LAST or Path(cfg.restore_file).parent == Path(cfg.save_dir)
-    path = Path(cfg.save_dir, LAST) if cfg.restore_file == LAST else Path(cfg.restore_file)
-    if not path.is_file():
-        return
+    path, state = restored(cfg)
     try:
-        state = torch.load(str(path), map_location="cpu", mmap=True, weights_only=True)
-        weights, options = state["model"], state["cfg"]["model"]
-        if _fits(trainer.get_model(), weights):
+        if state is None or _fits(trainer.get_model(), state["model"]):
             return
+        options = state["cfg"]["model"]
     except Exception:  # a damaged file can raise anything
         return
+    is_of_folder = cfg.restore_file == LAST or path.parent == Path(cfg.save_dir)
     if changed := changed_options(trainer.get_model(), options, trainer.cfg.model):
         advice = "another --save-dir to train this model" if is_of_folder else "the checkpoint's options"
         raise OptionError(
             f"{path}: expected a checkpoint of this model, found one of another model ({changed}); use {advice}", path
         )
+
+
+def restored(cfg: Any) -> tuple[Path, dict[str, Any] | None]:
+    """Return the checkpoint that a training resumes from, and its content, or None if it is missing or damaged.
+
+    cfg: fairseq's options of checkpoints.
+    """
+    path = Path(cfg.save_dir, LAST) if cfg.restore_file == LAST else Path(cfg.restore_file)
+    try:
+        return path, torch.load(str(path), map_location="cpu", mmap=True, weights_only=True)
+    except Exception:  # a damaged file can raise anything
+        return path, None
 
 
 def _fits(model: nn.Module, weights: Mapping[str, Tensor]) -> bool:

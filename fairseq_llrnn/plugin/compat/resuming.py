@@ -13,18 +13,16 @@ resumes without it.
 from __future__ import annotations
 
 import ast
-import functools
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from fairseq import checkpoint_utils
 from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
+from fairseq_llrnn.plugin.compat.other_models import restored
 from fairseq_llrnn.plugin.compat.user_errors import callers
 from fairseq_llrnn.plugin.names import name_in, name_of
 
@@ -50,26 +48,17 @@ def forget_progress(trainer: Any) -> None:
 
 
 @contextmanager
-def explained_schedule(trainer: Any) -> Iterator[None]:
-    """Raise OptionError inside the block if a checkpoint's --lr-scheduler saved a state that this one cannot load."""
-    saved_by: list[tuple[str, str]] = []  # path and --lr-scheduler of the checkpoint
+def explained_schedule(cfg: Any, trainer: Any) -> Iterator[None]:
+    """Raise OptionError inside the block if a checkpoint's --lr-scheduler saved a state that this one cannot load.
 
-    def recording(read: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(read)
-        def wrapper(path: str, *args: Any, **named: Any) -> Any:  # the signature belongs to fairseq
-            state = read(path, *args, **named)
-            saved_by.append((path, name_of(state["cfg"], "lr_scheduler")))
-            return state
-
-        return wrapper
-
+    cfg: fairseq's options of checkpoints.
+    """
     try:
-        with replaced(checkpoint_utils, "load_checkpoint_to_cpu", recording):
-            yield
+        yield
     except KeyError:
-        name = name_in(trainer.cfg.lr_scheduler)
-        path, earlier = saved_by[-1] if saved_by else ("", name)
-        if earlier == name or trainer.cfg.checkpoint.reset_lr_scheduler:
+        name, (path, state) = name_in(trainer.cfg.lr_scheduler), restored(cfg)
+        earlier = name if state is None else name_of(state["cfg"], "lr_scheduler")
+        if earlier == name or cfg.reset_lr_scheduler:
             raise
         raise OptionError(
             f"--lr-scheduler {name}: {path} was trained with --lr-scheduler {earlier}, whose state does not fit; add "

@@ -72,7 +72,7 @@ def whole_saving() -> Iterator[None]:
 
 
 def _save(save: Callable[..., None], state: Any, filename: str, async_write: bool = False) -> None:
-    if async_write or not PathManager.supports_rename(filename):  # iopath's
+    if async_write:  # iopath's
         save(state, filename, async_write)
     else:
         write_whole(Path(filename), lambda file: torch.save(state, file))
@@ -81,9 +81,6 @@ def _save(save: Callable[..., None], state: Any, filename: str, async_write: boo
 class _WholeCopies(PathManager):
     @staticmethod
     def copy(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
-        if PathManager.path_requires_pathmanager(dst_path):
-            return bool(PathManager.copy(src_path, dst_path, overwrite=overwrite))
-
         def write(target: Any) -> None:
             with open(src_path, "rb") as source:
                 shutil.copyfileobj(source, target, 1 << 20)
@@ -197,8 +194,7 @@ def load_safely() -> None:
     safely: dict[str, Load] = {
         "save_checkpoint": _save_checkpoint,  # these two are fairseq-train's
         "load_checkpoint": _begin,
-        "load_model_ensemble": _load_models,
-        "load_model_ensemble_and_task": _load_models_and_task,
+        "load_model_ensemble_and_task": _load_models_and_task,  # load_model_ensemble calls it
     }
     for name, ours in safely.items():
         setattr(checkpoint_utils, name, _dispatch(getattr(checkpoint_utils, name), ours))
@@ -216,15 +212,10 @@ def _begin(load: Load, cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the 
         cfg = from_newest_whole(cfg, trainer)
         check_same_model(cfg, trainer)
         forget_progress(trainer)
-        with explained_schedule(trainer):
+        with explained_schedule(cfg, trainer):
             extra_state, batches = load(cfg, trainer, **passed_on)
         take_up_progress(cfg, trainer, extra_state)
     return extra_state, batches
-
-
-def _load_models(load: Load, filenames: list[str], arg_overrides: Any = None, *more: Any, **named: Any) -> Any:
-    with safe_loading(), explained_misfit(filenames, arg_overrides):
-        return load(filenames, arg_overrides, *more, **named)
 
 
 def _load_models_and_task(

@@ -1,8 +1,7 @@
 """Vectors of words from their characters: a network, and an embedding that replaces a table with a row per word.
 
 Sizes: N words, K distinct words, P symbols of the longest one (including its beginning and end), A symbols in all, d
-width of a symbol's embedding, w width of a filter, h filters in all, D width of the result (h without `size`), R cached
-rows.
+width of a symbol's embedding, w width of a filter, h filters in all, D width of the result (h without `size`).
 
 A `CharacterNetwork` has narrow convolutions, their maxima over time, and highway layers. Source: Jernite 2018, §2.2,
 which is Kim, Jernite, Sontag & Rush 2016. With C (d×P) the embeddings of a word's symbols,
@@ -28,7 +27,7 @@ context:
     read = CharacterEmbedding(prior.session.target, CharacterOptions())
     vectors = read(tokens)                                                   # (…,) -> (…, D)
 
-Without a gradient and outside training, vectors are cached until weights change (`RowCache`). In search and evaluation,
+Without a gradient and outside training, vectors are cached until weights change. In search and evaluation,
 words recur in following sentences, most words of a large dictionary never occur, and strings outside it have vectors,
 too. So the table grows on demand.
 """
@@ -36,7 +35,7 @@ too. So the table grows on demand.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -240,51 +239,6 @@ def state_of(weights: Iterable[Tensor]) -> State:
     return tuple((weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in weights)
 
 
-class RowCache:
-    """Cached rows by id, for weights in one state."""
-
-    def __init__(self, state: State) -> None:
-        self.state = state
-        self._place: Tensor | None = None  # by id: its row, or −1
-        self._rows: Tensor | None = None  # (≥ R, D)
-        self._many = 0  # R
-
-    def rows(self, ids: Tensor, make: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return the rows of distinct ids, computing missing ones by `make`: (K,) -> (K, D)."""
-        # tensors of inference mode could be extended only in that mode
-        with torch.inference_mode(False), torch.no_grad():
-            place = self._places(int(ids.max()) + 1 if len(ids) else 0, ids.device)
-            missing = ids[place[ids] < 0].clone()
-            if len(missing) or self._rows is None:
-                self._add(missing, make(missing))
-            assert self._rows is not None
-            return self._rows[place[ids]]
-
-    def _places(self, size: int, device: torch.device) -> Tensor:
-        before = self._place
-        if before is None or len(before) < size:
-            grown = torch.full((max(size, 2 * (0 if before is None else len(before))),), -1, device=device)
-            if before is not None:
-                grown[: len(before)] = before
-            self._place = grown
-        assert self._place is not None
-        return self._place
-
-    def _add(self, ids: Tensor, rows: Tensor) -> None:
-        assert self._place is not None
-        room = 0 if self._rows is None else len(self._rows)
-        needed = self._many + len(ids)
-        if self._rows is None or needed > room:
-            grown = rows.new_empty(max(needed, 2 * room), rows.size(1))
-            if self._rows is not None:
-                grown[: self._many] = self._rows[: self._many]
-            self._rows = grown
-        assert self._rows is not None
-        self._rows[self._many : needed] = rows
-        self._place[ids] = torch.arange(self._many, needed, device=ids.device)
-        self._many = needed
-
-
 AT_ONCE = 4096  # words in one chunk, without a gradient
 
 
@@ -315,7 +269,8 @@ class CharacterEmbedding(nn.Module):
         self.network = CharacterNetwork(self.spellings.num_symbols, options)
         self.embedding_dim = options.output_size  # D; torch's names, used by fairseq's encoders
         self.padding_idx = padding_idx
-        self._cache: RowCache | None = None
+        self._cache: dict[int, Tensor] = {}  # by id, for weights in one state
+        self._cached_state: State = ()
 
     @property
     def words(self) -> OpenWords:
@@ -331,13 +286,20 @@ class CharacterEmbedding(nn.Module):
 
     def vectors(self, ids: Tensor) -> Tensor:
         """Return vectors of distinct words: (K,) -> (K, D)."""
-        if self.training or torch.is_grad_enabled():
+        if self.training or torch.is_grad_enabled() or not len(ids):
             return self._read(*self.spellings.rows(ids.cpu().numpy()))
         state = state_of(self.parameters())
-        if self._cache is None or self._cache.state != state:
-            self._cache = RowCache(state)
-        dtype = self.network.embedding.weight.dtype  # of cached rows, independent of autocast
-        return self._cache.rows(ids, lambda missing: self._in_parts(missing).to(dtype))
+        if self._cached_state != state:
+            self._cache, self._cached_state = {}, state
+        numbers = ids.tolist()
+        missing = np.array([number for number in numbers if number not in self._cache], dtype=np.int64)
+        for start in range(0, len(missing), AT_ONCE):
+            part = missing[start : start + AT_ONCE]
+            # tensors of inference mode could not be used outside of it
+            with torch.inference_mode(False), torch.no_grad():
+                rows = self._read(*self.spellings.rows(part)).to(self.network.embedding.weight.dtype)  # not autocast's
+            self._cache.update(zip(part.tolist(), rows, strict=True))
+        return torch.stack([self._cache[number] for number in numbers])
 
     def before_and_after(self, strings: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Return the filters' output and the vectors of any strings, known or unknown: (K, h), (K, D)."""
@@ -348,7 +310,7 @@ class CharacterEmbedding(nn.Module):
 
     def train(self, mode: bool = True) -> CharacterEmbedding:
         if mode:
-            self._cache = None
+            self._cache = {}
         super().train(mode)
         return self
 
@@ -356,10 +318,6 @@ class CharacterEmbedding(nn.Module):
         if self.has_scale:
             state_dict.setdefault(f"{prefix}scale", torch.ones_like(self.scale))
         super()._load_from_state_dict(state_dict, prefix, *rest)
-
-    def _in_parts(self, ids: Tensor) -> Tensor:
-        parts = [self.spellings.rows(part.cpu().numpy()) for part in ids.split(AT_ONCE)]
-        return torch.cat([self._read(*part) for part in parts])
 
     def _read(self, symbols: np.ndarray, lengths: np.ndarray) -> Tensor:
         read: Tensor = self.network(*self._tensors(symbols, lengths))

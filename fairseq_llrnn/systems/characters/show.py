@@ -2,11 +2,11 @@
 
 import argparse
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.cli.model_options import PARTS, add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.tables import labelled, note, printable
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.characters.neighbours import Neighbours
@@ -37,10 +37,10 @@ def run(args: argparse.Namespace) -> int:
             "model as --prior DIR"
         )
     need_fairseq()
+    from fairseq_llrnn.plugin.compat.loading import load_model
     from fairseq_llrnn.systems.characters.neighbours import FEATURES, as_json, neighbours
-    from fairseq_llrnn.systems.characters.plugin.word_vectors import load_head
 
-    head = load_head(args.path, places_in(args))
+    head = load_model(args.path, places_in(args), _check_kind)[0].eval().decoder.head
     symbols = set(head.prior.symbols)
     shown = [(word, word in symbols, neighbours(head, word, SHOWN)) for word in args.neighbours]
     if any([kind.kind for kind in kinds] == [FEATURES] for _, _, kinds in shown):
@@ -51,6 +51,13 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n\n".join(_text(*arguments) for arguments in shown))
     return 0
+
+
+def _check_kind(path: str, cfg: Any) -> None:
+    from fairseq_llrnn.plugin.names import name_of
+
+    if not (model := name_of(cfg, "model")).startswith("llrnn_"):
+        raise DataError(f"{path}: expected a model of this package (llrnn_…), found {model!r}; give another checkpoint")
 
 
 def _text(word: str, in_dictionary: bool, lists: "list[Neighbours]") -> str:

@@ -5,5 +5,4 @@ panel.py     experts opened with a prior, queried in contexts, and checks of the
 features.py  the weights a_e(K), and rows of the output layer with the experts' values
 loading.py   path/to/file.py:ClassName -> the class, opened with the words of a prior
 user_code.py the option --expert of every command that loads a model
-explain.py   help of `llrnn explain`
 """

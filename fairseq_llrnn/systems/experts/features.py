@@ -153,13 +153,11 @@ def expert_terms(contexts: Contexts, hidden: Tensor) -> ClassTerms:
     ) -> tuple[list[tuple[str, float]], Detail]:
         columns = list(panel.columns)  # names, in the order of their numbers
         of_columns = {"": 1.0, **features}
-        exceptions = dict(zip(contexts.exceptional[context], contexts.values[context], strict=True))
-        values = []
-        for e in range(len(panel.experts)):
-            value = exceptions[token][e] if token in exceptions else None
+        answer, values = contexts.answers[context], []
+        for e, coefficients in enumerate(answer.coefficients):
+            value = answer.exceptions[token][e] if token in answer.exceptions else None
             if value is None:
-                coefficients = contexts.coefficients[context][e].items()
-                value = math.fsum(c * of_columns.get(columns[column], 0.0) for column, c in coefficients)
+                value = math.fsum(c * of_columns.get(columns[column], 0.0) for column, c in coefficients.items())
             values.append(value)
         weighed = list(zip(panel.names, gates[place], values, strict=True))
         facts = [{"name": name, "weight": weight, "value": value} for name, weight, value in weighed]

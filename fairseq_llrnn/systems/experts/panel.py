@@ -19,6 +19,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -180,13 +181,11 @@ class Contexts(ContextClassSource):
 
     def __init__(self, panel: Panel, sources: Tensor | None) -> None:
         self.panel, self.changes = panel, panel.looks_at_prefix
-        self.exceptional: list[list[int]] = []  # of each context, its exceptions
-        self.values: list[list[tuple[float | None, ...]]] = []  # and their values, E each
-        self.coefficients: list[tuple[dict[int, float], ...]] = []  # E of them, by column
+        self.answers: list[Answer] = []  # of each context
         self.width = 0  # J
         self._history: list[tuple[int, Words]] = []  # of each context, its sentence and the target so far
         self._next: dict[tuple[int, int], int] = {}
-        self._answers: dict[tuple[Words, Words], Answer] = {}  # by source and target so far, for equal sentences
+        self._ask = cache(panel.ask)  # for equal sentences
         self._sources = [()] if sources is None else [self._source_words(row) for row in sources.tolist()]
         self._alike = sources is None
         self.rows = len(self._sources)
@@ -198,16 +197,11 @@ class Contexts(ContextClassSource):
         return tuple(self.panel.source_word_of(token) for token in row if token not in self.panel.ignored)
 
     def _new(self, sentence: int, prefix: Words) -> int:
-        source = self._sources[sentence]
-        answer = self._answers.get((source, prefix))
-        if answer is None:
-            answer = self._answers[source, prefix] = self.panel.ask(source, prefix)
+        answer = self._ask(self._sources[sentence], prefix)
         self._history.append((sentence, prefix))
-        self.exceptional.append(list(answer.exceptions))
-        self.values.append(list(answer.exceptions.values()))
-        self.coefficients.append(answer.coefficients)
+        self.answers.append(answer)
         self.width = max(self.width, len(answer.exceptions))
-        return len(self._history) - 1
+        return len(self.answers) - 1
 
     # ---- from context to context ------------------------------------------------------------------------------------
 
@@ -236,36 +230,38 @@ class Contexts(ContextClassSource):
     # ---- answers ----------------------------------------------------------------------------------------------------
 
     def words(self, contexts: Tensor) -> Tensor:
-        distinct, row_of = np.unique(contexts.cpu().numpy(), return_inverse=True)
-        table = np.full((len(distinct), self.width), NO_WORD, dtype=np.int64)
-        for row, context in zip(table, distinct, strict=True):
-            row[: len(self.exceptional[context])] = self.exceptional[context]
-        return _spread(table, row_of, contexts)
+        def fill(row: np.ndarray, answer: Answer) -> None:
+            row[: len(answer.exceptions)] = list(answer.exceptions)
+
+        return self._rows(contexts, np.full(self.width, NO_WORD, dtype=np.int64), fill)
 
     def exception_values(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
         """Return the values of exceptional words in each context, and whether they are exceptions of the expert.
 
         (…,) -> (…, J, E) float64 and (…, J, E) bool
         """
-        distinct, row_of = np.unique(contexts.cpu().numpy(), return_inverse=True)
-        table = np.full((len(distinct), self.width, len(self.panel.experts)), np.nan)
-        for row, context in zip(table, distinct, strict=True):
-            for j, values in enumerate(self.values[context]):
-                row[j] = [np.nan if value is None else value for value in values]
-        is_exception = ~np.isnan(table)
-        return _spread(np.where(is_exception, table, 0.0), row_of, contexts), _spread(is_exception, row_of, contexts)
+
+        def fill(row: np.ndarray, answer: Answer) -> None:
+            for j, values in enumerate(answer.exceptions.values()):
+                row[j] = values  # None becomes nan
+
+        values = self._rows(contexts, np.full((self.width, len(self.panel.experts)), np.nan), fill)
+        return values.nan_to_num(0.0), ~values.isnan()
 
     def group_coefficients(self, contexts: Tensor) -> Tensor:
         """Return the coefficients of columns: (…,) -> (…, E, G) float64."""
-        distinct, row_of = np.unique(contexts.cpu().numpy(), return_inverse=True)
-        table = np.zeros((len(distinct), len(self.panel.experts), len(self.panel.columns)))
-        for row, context in zip(table, distinct, strict=True):
-            for e, by_column in enumerate(self.coefficients[context]):
+
+        def fill(row: np.ndarray, answer: Answer) -> None:
+            for e, by_column in enumerate(answer.coefficients):
                 row[e, list(by_column)] = list(by_column.values())
-        return _spread(table, row_of, contexts)
 
+        return self._rows(contexts, np.zeros((len(self.panel.experts), len(self.panel.columns))), fill)
 
-def _spread(table: np.ndarray, row_of: np.ndarray, contexts: Tensor) -> Tensor:
-    """Return a row of the table for every context, on its device."""
-    result = torch.from_numpy(table[row_of.reshape(-1)]).to(contexts.device)
-    return result.view(*contexts.shape, *table.shape[1:])
+    def _rows(self, contexts: Tensor, empty: np.ndarray, fill: Callable[[np.ndarray, Answer], None]) -> Tensor:
+        """Return a copy of `empty` for every context, filled with the answer, on the device of the contexts."""
+        distinct, row_of = np.unique(contexts.cpu().numpy(), return_inverse=True)
+        table = np.repeat(empty[None], len(distinct), axis=0)
+        for row, context in zip(table, distinct, strict=True):
+            fill(row, self.answers[context])
+        rows = torch.from_numpy(table[row_of.reshape(-1)]).to(contexts.device)
+        return rows.view(*contexts.shape, *empty.shape)

@@ -10,6 +10,5 @@
     metrics.py       BLEU and chrF with paired bootstrap, also for tuning, and the sentences that differ most
     tallies.py       recall of words: by training frequency, by a rule (numbers, names), by gold facts
     agreement.py     errors of gender and number agreement, counted with a lexicon
-    evaluation.py    all measures together
     commands/        the commands
 """

@@ -5,14 +5,14 @@ score is score(Σ_n statistics(hypothesis chosen for n)), so that another choice
 Papineni et al. 2002 (BLEU), Popović 2015 (chrF), Post 2018 (sacrebleu), Koehn 2004 (paired bootstrap).
 
 `corpus_scores` returns BLEU and chrF of Y systems, each compared with the first by paired bootstrap. `sentence_scores`
-returns chrF of each sentence, and `most_different` the sentences in which these scores differ most.
+returns chrF of each sentence, and `examples` the sentences in which these scores differ most.
 """
 
 import difflib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -29,13 +29,14 @@ TOKENIZERS = ("13a", "none")  # of BLEU: sacrebleu's default; none, for tokenise
 RESAMPLES = 1000
 
 
-class Comparison(NamedTuple):
-    """Corpus scores of a baseline and a system. p is None if they are equal."""
+@dataclass(frozen=True)
+class MetricScores:
+    """Scores of the systems (Y), with p-values: None for the first system, and for a score equal to the first one's."""
 
-    before: float
-    after: float
-    p: float | None
+    name: str
     signature: str
+    scores: list[float]
+    p_values: list[float | None]
 
 
 class CorpusMetric:
@@ -75,45 +76,27 @@ class CorpusMetric:
         """Return sacrebleu's signature, which is complete only after a call of `statistics`."""
         return str(self.metric.get_signature())
 
-    def compare(self, before: Sequence[str], after: Sequence[str], references: Sequence[str]) -> Comparison:
-        """Compare two systems on the same sentences by paired bootstrap resampling."""
+    def compare(self, systems: Sequence[Sequence[str]], references: Sequence[str]) -> MetricScores:
+        """Score one system, or several ones on the same sentences, each compared with the first by paired bootstrap."""
         from sacrebleu.significance import PairedTest
 
+        if len(systems) == 1:
+            sums = sum(self.statistics([h], r)[0] for h, r in zip(systems[0], references, strict=True))
+            score = self.score(np.asarray(sums))
+            return MetricScores(self.name, self.signature(), [score], [None])
         logging.getLogger("sacrebleu").setLevel(logging.WARNING)
-        test = PairedTest(
-            [("before", before), ("after", after)], {self.name: self.metric}, [references], "bs", RESAMPLES
-        )  # fmt: skip
-        signatures, scores = test()
-        first, second = cast("list[Result]", scores[self.name])
-        p = None if first.score == second.score else second.p_value
-        return Comparison(first.score, second.score, p, signatures[self.name].format())
-
-
-@dataclass(frozen=True)
-class MetricScores:
-    """Scores of the systems (Y), with p-values: None for the first system, and for a score equal to the first one's."""
-
-    name: str
-    signature: str
-    scores: list[float]
-    p_values: list[float | None]
+        named = [(str(number), outputs) for number, outputs in enumerate(systems)]
+        signatures, results = PairedTest(named, {self.name: self.metric}, [references], "bs", RESAMPLES)()
+        compared = cast("list[Result]", results[self.name])
+        p_values = [None if result.score == compared[0].score else result.p_value for result in compared]
+        return MetricScores(
+            self.name, signatures[self.name].format(), [result.score for result in compared], p_values
+        )
 
 
 def corpus_scores(texts: Texts, tokenize: str = TOKENIZERS[0]) -> list[MetricScores]:
     """Return the scores of each metric of METRICS. `tokenize`, of TOKENIZERS, is for BLEU."""
-    first, *others = texts.systems.values()
-    results = []
-    for name in METRICS:
-        metric = CorpusMetric(name, tokenize)
-        if others:
-            compared = [metric.compare(first, other, texts.reference) for other in others]
-            scores = [compared[0].before, *(comparison.after for comparison in compared)]
-            results.append(MetricScores(metric.name, compared[0].signature, scores, [None, *(c.p for c in compared)]))
-        else:
-            sums = sum(metric.statistics([h], r)[0] for h, r in zip(first, texts.reference, strict=True))
-            score = metric.score(np.asarray(sums))
-            results.append(MetricScores(metric.name, metric.signature(), [score], [None]))
-    return results
+    return [CorpusMetric(name, tokenize).compare([*texts.systems.values()], texts.reference) for name in METRICS]
 
 
 def sentence_scores(texts: Texts) -> np.ndarray:
@@ -137,6 +120,32 @@ def most_different(scores: np.ndarray, count: int) -> list[int]:
     ranges = (scores.max(axis=1) if scores.shape[1] > 1 else 100.0) - least
     order = np.argsort(-ranges, kind="stable")
     return [int(n) for n in order[:count] if ranges[n] > 1e-9]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence (numbered from 1) with the output and chrF of each system (Y)."""
+
+    number: int
+    source: str
+    reference: str
+    outputs: list[list[Piece]]
+    scores: list[float]
+
+
+def examples(texts: Texts, count: int = 30) -> list[Example]:
+    """Return the sentences in which the systems differ most."""
+    scores = sentence_scores(texts)
+    return [
+        Example(
+            n + 1,
+            shortened(texts.source[n]),
+            shortened(texts.reference[n]),
+            [pieces(lines[n], texts.reference[n]) for lines in texts.systems.values()],
+            scores[n].tolist(),
+        )
+        for n in most_different(scores, count)
+    ]
 
 
 def pieces(output: str, reference: str) -> list[Piece]:

@@ -29,8 +29,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TextIO
 
@@ -167,11 +168,12 @@ class PhraseTable:
     """The pairs of a table whose source phrases occur in some sources, by source phrase."""
 
     pairs: dict[str, Pairs]
+    num_columns: int
     longest_source: int
     longest_target: int
     notes: Counter[str] = field(default_factory=Counter)
-    _current: tuple[str, Pairs] | None = None  # the last source and its pairs
-    _last: tuple[object, object, list[Columns]] | None = None  # the last sources and hypotheses, and their scores
+    dictionaries: tuple[Path, ...] = ()  # none; other scorers have these two
+    prior: str | None = None
 
     @classmethod
     def read(cls, path: Path | str, sources: Iterable[str]) -> PhraseTable:
@@ -179,10 +181,10 @@ class PhraseTable:
         sentences = [sentence_of(source).split() for source in sources]
         spans: dict[int, set[str]] = {}  # by length
         pairs: dict[str, Pairs] = {}
-        longest = 0
+        longest = num_columns = 0
         count = ReadCount(path, "phrase pairs")
         for pair in iter_phrase_pairs(count):
-            size = len(pair.source)
+            size, num_columns = len(pair.source), len(pair.scores)
             if size not in spans:
                 spans[size] = {" ".join(s[i : i + size]) for s in sentences for i in range(len(s) - size + 1)}
             source = " ".join(pair.source)
@@ -193,31 +195,26 @@ class PhraseTable:
             columns = tuple(max(LEAST, math.log(score)) if score else LEAST for score in pair.scores)
             _keep_best(pairs.setdefault(source, {}), " ".join(pair.target), sum(columns) / len(columns), columns)
             longest = max(longest, len(pair.target))
-        return cls(pairs, max(spans), longest)
+        return cls(pairs, num_columns, max(spans), longest)
 
-    def scores(self, sources: Sequence[str], hypotheses: Sequence[str], num_columns: int) -> list[Columns]:
-        """Return the features of every hypothesis, cached for the last lists."""
-        if self._last is None or self._last[0] is not sources or self._last[1] is not hypotheses:
-            by_hypothesis = [self._cover(s, h, num_columns) for s, h in zip(sources, hypotheses, strict=True)]
-            self._last = sources, hypotheses, by_hypothesis
-        return self._last[2]
+    def scores(self, sources: Iterable[str], hypotheses: Iterable[str]) -> list[Columns]:
+        """Return the features of every hypothesis."""
+        pairs_of = cache(self._of_source)
+        return [self._cover(pairs_of(s), h) for s, h in zip(sources, hypotheses, strict=True)]
 
     def _of_source(self, source: str) -> Pairs:
         """Return the best pair for each target phrase."""
-        if self._current is None or self._current[0] != source:
-            words = sentence_of(source).split()
-            best: Pairs = {}
-            for i in range(len(words)):
-                for end in range(i + 1, min(i + self.longest_source, len(words)) + 1):
-                    for target, (mean, columns) in self.pairs.get(" ".join(words[i:end]), {}).items():
-                        _keep_best(best, target, mean, columns)
-            self._current = source, best
-        return self._current[1]
+        words = sentence_of(source).split()
+        best: Pairs = {}
+        for i in range(len(words)):
+            for end in range(i + 1, min(i + self.longest_source, len(words)) + 1):
+                for target, (mean, columns) in self.pairs.get(" ".join(words[i:end]), {}).items():
+                    _keep_best(best, target, mean, columns)
+        return best
 
-    def _cover(self, source: str, hypothesis: str, num_columns: int) -> Columns:
-        pairs, words = self._of_source(source), hypothesis.split()
-        uncovered = (UNCOVERED,) * num_columns
-        best: list[tuple[float, Columns]] = [(0.0, (0.0,) * num_columns)]
+    def _cover(self, pairs: Pairs, hypothesis: str) -> Columns:
+        words, uncovered = hypothesis.split(), (UNCOVERED,) * self.num_columns
+        best: list[tuple[float, Columns]] = [(0.0, (0.0,) * self.num_columns)]
         left: list[int] = [0]  # uncovered words up to here
         for k in range(1, len(words) + 1):
             chosen, row, begin = -math.inf, uncovered, k - 1
@@ -233,21 +230,6 @@ class PhraseTable:
         self.notes[WORDS] += len(words)
         self.notes[UNKNOWN] += left[-1]
         return best[-1][1]
-
-
-class PhraseColumn:
-    """One column of a table as a scorer of hypotheses. The first one holds the table's counts."""
-
-    def __init__(self, table: PhraseTable, column: int, num_columns: int) -> None:
-        self.table, self.column, self.num_columns = table, column, num_columns
-        self.notes: Counter[str] = table.notes if column == 0 else Counter()
-        self.dictionaries: tuple[Path, ...] = ()
-        self.prior: str | None = None
-
-    def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
-        """Return the feature of each hypothesis."""
-        by_hypothesis = self.table.scores(sources or (), hypotheses, self.num_columns)
-        return [columns[self.column] for columns in by_hypothesis]
 
 
 def _keep_best(pairs: Pairs, target: str, mean: float, columns: Columns) -> None:

@@ -23,8 +23,9 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, sentence_of, shown
 from fairseq_llrnn.systems.reranking.metrics import CorpusMetric
-from fairseq_llrnn.systems.reranking.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest, settle
+from fairseq_llrnn.systems.reranking.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest
 from fairseq_llrnn.systems.reranking.nbest.marks import TAGS, has_tags
+from fairseq_llrnn.systems.reranking.phrase_table import PhraseTable
 from fairseq_llrnn.systems.reranking.score_cache import ScoreFile, Scores
 from fairseq_llrnn.systems.reranking.tuning import DevSet
 
@@ -48,13 +49,17 @@ class Scorer(Protocol):
 class Model:
     """A scorer of hypotheses. backwards: of the source given the hypothesis, without the part after a tab."""
 
-    scorer: Scorer
+    scorer: Scorer | PhraseTable
     backwards: bool = False
 
-    def score(self, sources: Sequence[str], hypotheses: Sequence[str]) -> list[float]:
-        if not self.backwards:
-            return self.scorer.score(sources, hypotheses)
-        return self.scorer.score(hypotheses, list(map(sentence_of, sources)))
+    def features(self, name: str, sources: Sequence[str], hypotheses: Sequence[str]) -> dict[str, list[float]]:
+        """Return the features of hypotheses: log-probabilities, or the numbered columns of a phrase table."""
+        if isinstance(self.scorer, PhraseTable):
+            rows = self.scorer.scores(sources, hypotheses)
+            return {f"{name}{n + 1}": [row[n] for row in rows] for n in range(self.scorer.num_columns)}
+        if self.backwards:
+            return {name: self.scorer.score(hypotheses, list(map(sentence_of, sources)))}
+        return {name: self.scorer.score(sources, hypotheses)}
 
 
 # ---- input -----------------------------------------------------------------------------------------------------------
@@ -69,7 +74,7 @@ class Job:
     """
 
     lists: NBestFile
-    source: Path | None
+    source: str | None
     references: list[str] | None
     sentences: int
     notes: tuple[str, ...] = ()  # on the source
@@ -88,59 +93,55 @@ class Job:
                 yield NBest(number, text)
 
 
-def open_job(nbest: str, source: str | None, reference: str | None, format_name: str | None, scratch: Path) -> Job:
+def open_job(nbest: str, source: str | None, reference: str | None) -> Job:
     """Check all files of a job before any computation.
-
-    Args:
-        scratch: a folder of this job for copies of inputs that can be read only once.
 
     Raises:
         DataError: as in open_nbest, or if list, source and reference are not of the same text.
     """
-    lists = open_nbest(nbest, scratch, format_name)
-    sentences, file = lists.last + 1, None
+    lists = open_nbest(nbest)
+    sentences = lists.last + 1
     notes: tuple[str, ...] = ()
     if source is not None:
-        file = settle(source, scratch, "source")
         sentences, tagged = 0, []
-        for number, line in iter_sentences(file):
+        for number, line in iter_sentences(source):
             sentences += 1
             tagged += [number] if has_tags(line) else []
         if tagged:
             notes = (f"{source}: {len(tagged):,} {TAGS.format('sentences')} (the first in line {tagged[0]:,})",)
         if not sentences:
-            raise DataError(f"{source}: expected the source of {lists.name}, found no sentences; give another file")
+            raise DataError(f"{source}: expected the source of {lists.path}, found no sentences; give another file")
         if lists.last >= sentences:
             hint = "are its sentences counted from 1?" if lists.last == sentences else "give the source of this list"
             raise DataError(
-                f"{lists.name}: expected sentences from 0 to {sentences - 1}, as many as {source} has lines, found "
+                f"{lists.path}: expected sentences from 0 to {sentences - 1}, as many as {source} has lines, found "
                 f"sentence {lists.last}; {hint}"
             )
-        _check_same_source(lists, file, source)
+        _check_same_source(lists, source)
     references = None
     if reference is not None:
-        references = [line for _, line in iter_sentences(settle(reference, scratch, "reference"))]
+        references = [line for _, line in iter_sentences(reference)]
         if len(references) != sentences:
             raise DataError(
-                f"{reference}: expected {sentences:,} lines, one for each sentence of {source or lists.name}, found "
+                f"{reference}: expected {sentences:,} lines, one for each sentence of {source or lists.path}, found "
                 f"{len(references):,}; give the reference of this text"
             )
-    return Job(lists, file, references, sentences, notes)
+    return Job(lists, source, references, sentences, notes)
 
 
-def _check_same_source(lists: NBestFile, file: Path, source: str) -> None:
+def _check_same_source(lists: NBestFile, source: str) -> None:
     """Raise DataError if the list's sources differ from the file's in letters and digits, ignoring case.
 
     Pieces and tokenisation may therefore differ, and an unknown word matches any.
     """
-    texts = enumerate(text for _, text in iter_lines(file))
+    texts = enumerate(text for _, text in iter_lines(source))
     for nbest in lists:
         if nbest.source is None:
             continue
         text = next(text for number, text in texts if number == nbest.number)
         if not _is_made_of([_letters(part) for part in nbest.source.split(UNK)], _letters(sentence_of(text))):
             raise DataError(
-                f"{lists.name}: the source of sentence {nbest.number} is {shown(nbest.source)}, but {source} has "
+                f"{lists.path}: the source of sentence {nbest.number} is {shown(nbest.source)}, but {source} has "
                 f"{shown(text)}; give the source of this list"
             )
 
@@ -162,7 +163,7 @@ def _letters(text: str) -> str:
 def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile) -> None:
     """Score the sentences that `scores` lacks, chunk by chunk."""
     with tqdm(
-        desc=f"scoring {job.lists.name}", total=job.lists.hypotheses, initial=scores.hypotheses,
+        desc=f"scoring {job.lists.path}", total=job.lists.hypotheses, initial=scores.hypotheses,
         unit=" hypotheses", leave=False, disable=None,
     ) as bar:  # fmt: skip
         held = scores.sentences
@@ -175,9 +176,11 @@ def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile) -> None
             by_model: Scores = {}
             notes = {}
             for name, model in models.items():
-                flat = iter(model.score(sources, hypotheses) if hypotheses else [])
-                by_model[name] = [[next(flat) for _ in nbest.hypotheses] for nbest in chunk]
-                notes[name] = Counter(model.scorer.notes)
+                features = model.features(name, sources, hypotheses)
+                for feature, values in features.items():
+                    flat = iter(values)
+                    by_model[feature] = [[next(flat) for _ in nbest.hypotheses] for nbest in chunk]
+                notes[next(iter(features))] = Counter(model.scorer.notes)
                 model.scorer.notes.clear()
             scores.append(by_model, notes)
             bar.update(len(hypotheses))
@@ -243,7 +246,7 @@ class Weighing:
         none.
         """
         features, statistics = [], []
-        bar = tqdm(job, f"comparing {job.lists.name}", job.sentences, unit=" sentences", leave=False, disable=None)
+        bar = tqdm(job, f"comparing {job.lists.path}", job.sentences, unit=" sentences", leave=False, disable=None)
         for nbest, by_model, reference in zip(bar, scores, job.references or (), strict=True):
             hypotheses = nbest.hypotheses or [Hypothesis("", "", 0.0)]
             by_model = by_model if nbest.hypotheses else {name: [0.0] for name in by_model}

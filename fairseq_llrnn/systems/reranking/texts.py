@@ -15,17 +15,15 @@ width (Unicode's Cf) belong to no word. `<unk>` is a word, and so is every other
 from __future__ import annotations
 
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import regex  # type: ignore[import-untyped]
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place, sentence_of
-from fairseq_llrnn.systems.reranking.nbest import FORMATS, open_nbest, settle
+from fairseq_llrnn.systems.reranking.nbest import FORMATS, open_nbest
 from fairseq_llrnn.systems.reranking.nbest.lists import PREFIX
 from fairseq_llrnn.systems.reranking.nbest.marks import words_of
 
@@ -93,22 +91,10 @@ def read_texts(source: str, reference: str, systems: Mapping[str, str]) -> Texts
         DataError: a file cannot be read, is empty, or has another number of lines than the reference. Or the reference
             has no words. Or an output of fairseq-generate is invalid, reranked, or lacks hypotheses.
     """
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            scratch = Path(folder)
-            texts = Texts(
-                [sentence_of(line) for line in _read(source, settle(source, scratch, "source"))],
-                _read(reference, settle(reference, scratch, "reference")),
-                {},
-            )
-            for number, (name, path) in enumerate(systems.items()):
-                texts.systems[name], prior = _read_system(path, scratch, number)
-                texts.priors.update({} if prior is None else {name: prior})
-    except OSError as error:
-        raise DataError(
-            f"{error.filename or 'TMPDIR'}: {error.strerror or error}; make room for temporary files, or set TMPDIR "
-            "to another folder"
-        ) from error
+    texts = Texts([sentence_of(line) for line in _read(source)], _read(reference), {})
+    for name, path in systems.items():
+        texts.systems[name], prior = _read_system(path)
+        texts.priors.update({} if prior is None else {name: prior})
     if not any(has_letters(line) for line in texts.reference):
         raise DataError(f"{reference}: expected a sentence a line, found no word in {len(texts):,} lines")
     for path, lines in ((source, texts.source), *zip(systems.values(), texts.systems.values(), strict=True)):
@@ -130,22 +116,19 @@ def count_words(path: str) -> Counter[str]:
     return counts
 
 
-def _read(path: str, file: Path) -> list[str]:
-    lines = [line for _, line in iter_sentences(file)]
+def _read(path: str) -> list[str]:
+    lines = [line for _, line in iter_sentences(path)]
     if not lines:
         raise DataError(f"{path}: expected a sentence a line, found an empty file")
     return lines
 
 
-def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str | None]:
+def _read_system(path: str) -> tuple[list[str], str | None]:
     """Return the translations, and the prior's signature if fairseq's log has one."""
-    folder = scratch / str(number)
-    folder.mkdir()
-    file = settle(path, folder, "system")
-    if not any(line.startswith("H-") and FAIRSEQ.belongs(line) for _, line in iter_lines(file)):
-        return words_of(_read(path, file)), None
+    if not any(line.startswith("H-") and FAIRSEQ.belongs(line) for _, line in iter_lines(path)):
+        return words_of(_read(path)), None
     prior = None
-    for line_number, line in iter_lines(file):
+    for line_number, line in iter_lines(path):
         if match := _PRIOR.search(line):
             prior = match[1]
             break
@@ -154,7 +137,7 @@ def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str 
                 f"{place(path, line_number)}: expected the output of fairseq-generate, found the reranked list of "
                 "`llrnn rescore --nbest-out`; give OUT of `llrnn rescore --out OUT`, the best hypotheses"
             )
-    listed = open_nbest(file, folder, FAIRSEQ.NAME)
+    listed = open_nbest(path, FAIRSEQ.NAME)
     best: list[str] = []
     for sentence in listed:
         if sentence.number != len(best) or not sentence.hypotheses:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import differential_evolution
 from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
@@ -92,6 +91,8 @@ def tune(dev: DevSet, metric: Callable[[np.ndarray], float], start: np.ndarray, 
         signed: (D,) bool, whether a weight may be negative. The others weigh scores for which higher is better.
         seed: determines the result.
     """
+    from scipy.optimize import differential_evolution  # slow
+
     spread = dev.spread()  # makes steps comparable in all directions
     before = metric(dev.sums(start))
     first = start * spread

@@ -209,16 +209,11 @@ class FormAnalyses:
         return ruled
 
     def _frequent_analyses(self, key: Hashable, least: int, share: float) -> set[Analysis]:
-        total, counted = self._totals[key], self._rules.get(key, Counter())
-        if total < least:
+        counted = self._rules.get(key, Counter[Analysis]())
+        if counted[_ALL] < least:
             return set()
-        return {
-            analysis for analysis, count in counted.items() if analysis and count >= max(LEAST_COUNT, share * total)
-        }
-
-    @cached_property
-    def _totals(self) -> Counter[Hashable]:
-        return Counter({key: counted[_ALL] for key, counted in self._rules.items()})
+        enough = max(LEAST_COUNT, share * counted[_ALL])
+        return {analysis for analysis, count in counted.items() if analysis and count >= enough}
 
     @cached_property
     def _rules(self) -> Mapping[Hashable, Counter[Analysis]]:
@@ -244,9 +239,7 @@ RELEVANT = frozenset((*AGREEING, *LASTING, "POS", "VerbForm"))
 _ALL: Analysis = frozenset()  # counts forms, whatever their analyses
 
 
-@cache
-def _group(name: str) -> str:
-    return feature_group(name)
+_group = cache(feature_group)
 
 
 # There are few analyses and many forms: functions of an analysis are cached.

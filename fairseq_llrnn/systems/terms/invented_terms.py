@@ -140,7 +140,8 @@ class InventedGroups:
             self._add(lemma, forms, shares, groups)
         drawn = np.random.default_rng((seed, STREAM)).permutation(many)[:MOST_SENTENCES]
         sentences = (self.words(target(int(number)))[0] for number in drawn)
-        self._add_phrases(sentences, phrase_forms(prior, forms), groups)
+        for phrase, forms_of_phrase in invented_phrases(sentences, phrase_forms(prior, forms)).items():
+            self._add_group(phrase, forms_of_phrase, list(forms_of_phrase)[:MOST_FORMS], groups)
 
     def words(self, target: np.ndarray) -> tuple[list[str], list[tuple[int, int]]]:
         """Return the words of a target ("" for a token that is no word), and the (begin, end) of each."""
@@ -156,19 +157,13 @@ class InventedGroups:
             return
         if any(CLOSED & set(features) for features in features_of.values()):
             return
-        group = groups.number(lemma, features_of, True)
-        self.group_of.update(dict.fromkeys(frequent_forms, group))
-        self.words_of[group] = frozenset(list(features_of)[:MOST_FORMS])
-        self._mark(group)
+        self._add_group(lemma, features_of, frequent_forms, groups)
 
-    def _add_phrases(self, sentences: Iterable[Sequence[str]], phrases: PhraseForms, groups: TermGroups) -> None:
-        for lemma, forms in invented_phrases(sentences, phrases).items():
-            group = groups.number(lemma, forms, True)
-            self.words_of[group] = frozenset(list(forms)[:MOST_FORMS])
-            self.group_of.update(dict.fromkeys(self.words_of[group], group))
-            self._mark(group)
-
-    def _mark(self, group: int) -> None:
+    def _add_group(self, lemma: str, forms: Forms, required: Iterable[str], groups: TermGroups) -> None:
+        """Add a group of forms, some of which may be required."""
+        group = groups.number(lemma, forms, True)
+        self.group_of.update(dict.fromkeys(required, group))
+        self.words_of[group] = frozenset(list(forms)[:MOST_FORMS])
         uses = Use(group, True, True), Use(group, False, True), Use(group, True, False)
         self.marks[group] = Marks(*(self.table.groups.mark([use]) for use in uses))
 

@@ -32,6 +32,7 @@ from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.systems.terms.groups import LEAST_GUESS, MOST_FORMS, TermGroups
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
 from fairseq_llrnn.systems.terms.tsv_file import (
+    Entries,
     EntriesByKey,
     TermEntry,
     check_entry,
@@ -77,7 +78,7 @@ class Terms:
         self,
         table: EvidenceTable,
         forms: WordForms,
-        entries: Sequence[TermEntry] = (),
+        entries: Entries = (),
         *,
         must: bool = True,
         source_lemmas: Mapping[str, Iterable[str]] | None = None,
@@ -98,13 +99,9 @@ class Terms:
         self._noted: dict[str, list[str]] = {remark: [] for remark in ADVICE}  # the first NAMED
         self._times: Counter[str] = Counter()
         self._warned: set[tuple[str, str]] | None = None  # by terms of single sentences; None while entries are read
-        self._entries, self._by_key = entries, EntriesByKey()  # by the keys of the first word
         self._unicode = form_of(table.source.word_index), form_of(table.target.word_index)
-        for row, entry in enumerate(map(self._spelled, entries)):
-            self._check(entry)
-            self.forms_of(entry)  # collects remarks
-            self._by_key.add(row, self._phrase_keys(entry.source[0]))
-        self._entry_at = lru_cache(MOST_AT_HAND)(self._read_entry)
+        self._by_key = EntriesByKey(map(self._checked_keys, entries))
+        self._entry_at = lru_cache(MOST_AT_HAND)(lambda row: self._spelled(entries[row]))
         self._group_at = lru_cache(MOST_AT_HAND)(self._read_group)
         table.groups.required |= must
         for remark, targets in self._noted.items():
@@ -125,9 +122,12 @@ class Terms:
             warning = f"terms: the target {target!r} of a single sentence: {remark}; {ADVICE[remark]}"
             logger.warning(as_one_line(warning))
 
-    def _read_entry(self, row: int) -> TermEntry:
-        """Return a row of the file."""
-        return self._spelled(self._entries[row])
+    def _checked_keys(self, entry: TermEntry) -> set[str]:
+        """Check a row of the file, collect its remarks, and return the keys of its first word."""
+        entry = self._spelled(entry)
+        self._check(entry)
+        self.forms_of(entry)
+        return self._phrase_keys(entry.source[0])
 
     def _read_group(self, row: int) -> int:
         """Return the group of a row of the file, cached because it takes much longer than reading an entry."""

@@ -28,7 +28,6 @@ from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
 
 import numpy as np
 
@@ -52,7 +51,7 @@ class TermEntry:
     kind_place: str = "in the third column"  # the place of a part of speech, for errors
 
 
-class StoredTerms(Sequence[TermEntry]):
+class StoredTerms:
     """The first entry of each source phrase of a file, in file order."""
 
     def __init__(self, entries: Iterable[TermEntry], repeated: Callable[[TermEntry, TermEntry], None]) -> None:
@@ -82,15 +81,7 @@ class StoredTerms(Sequence[TermEntry]):
                 later.append(row)
         return later
 
-    @overload
-    def __getitem__(self, row: int) -> TermEntry: ...
-
-    @overload
-    def __getitem__(self, row: slice) -> list[TermEntry]: ...
-
-    def __getitem__(self, row: int | slice) -> TermEntry | list[TermEntry]:
-        if isinstance(row, slice):
-            return [self[row_number] for row_number in range(*row.indices(len(self)))]
+    def __getitem__(self, row: int) -> TermEntry:
         begin, end = self._places[self._rows[row] : self._rows[row] + 2].tolist()
         source, target, upos, forms, where, kind_place = json.loads(os.pread(self._file.fileno(), end - begin, begin))
         return TermEntry(tuple(source), target, upos, tuple(forms), where, kind_place)
@@ -102,28 +93,25 @@ class StoredTerms(Sequence[TermEntry]):
         return map(self.__getitem__, range(len(self)))
 
 
+Entries = StoredTerms | Sequence[TermEntry]
+
+
 class EntriesByKey:
     """Index from keys to row numbers, which stores hashes of the keys only."""
 
-    def __init__(self) -> None:
-        self._hashes, self._rows = array("q"), array("q")
-        self._sorted: tuple[np.ndarray, np.ndarray] | None = None
-
-    def add(self, row: int, keys: Iterable[str]) -> None:
-        for key in keys:
-            self._hashes.append(hash(key))
-            self._rows.append(row)
+    def __init__(self, keys_of_rows: Iterable[Iterable[str]]) -> None:
+        hashes, rows = array("q"), array("q")
+        for row, keys in enumerate(keys_of_rows):
+            for key in keys:
+                hashes.append(hash(key))
+                rows.append(row)
+        order = np.argsort(hashes, kind="stable")
+        self._hashes, self._rows = np.array(hashes, dtype=np.int64)[order], np.array(rows, dtype=np.int64)[order]
 
     def rows(self, key: str) -> list[int]:
         """Return row numbers in ascending order, because of hash collisions perhaps also of other keys."""
-        if self._sorted is None:
-            hashes = np.array(self._hashes, dtype=np.int64)
-            order = np.argsort(hashes, kind="stable")
-            self._sorted = hashes[order], np.array(self._rows, dtype=np.int64)[order]
-            self._hashes, self._rows = array("q"), array("q")
-        hashes, rows = self._sorted
-        begin, end = (np.searchsorted(hashes, hash(key), side) for side in ("left", "right"))
-        of_key: list[int] = rows[begin:end].tolist()
+        begin, end = (np.searchsorted(self._hashes, hash(key), side) for side in ("left", "right"))
+        of_key: list[int] = self._rows[begin:end].tolist()
         return of_key
 
 
@@ -254,8 +242,9 @@ def check_entry(entry: TermEntry) -> TermEntry:
                 f"{entry.where}: expected a phrase of at most {MOST_WORDS} words, found {len(phrase)}: "
                 f"{shown(' '.join(phrase))}; shorten it: a term is not a sentence"
             )
-        check_no_specials(phrase, entry.where)
         for word in phrase:
+            if not is_token(word):
+                raise DataError(f"{entry.where}: {word!r} is a special symbol, not a word; fix or remove the row")
             check_not_blank(word, entry.where, "a word")
         text = "".join(phrase)
         if not text.isprintable() and any(unicodedata.category(letter) == "Cc" for letter in text):
@@ -264,10 +253,3 @@ def check_entry(entry: TermEntry) -> TermEntry:
                 "remove it"
             )
     return entry
-
-
-def check_no_specials(phrase: Iterable[str], where: str) -> None:
-    """Raise DataError for a special symbol."""
-    for word in phrase:
-        if not is_token(word):
-            raise DataError(f"{where}: {word!r} is a special symbol, not a word; fix or remove the row")

@@ -163,7 +163,7 @@ def test_what_was_kept_is_forgotten_when_weights_change(how: str) -> None:
         read.double()
     else:
         read.train()
-        assert read._cache is None
+        assert not read._cache
         with torch.enable_grad():
             read(tokens).sum().backward()
         torch.optim.SGD(read.parameters(), 1.0).step()
@@ -189,7 +189,7 @@ def test_training_keeps_nothing_and_evaluation_with_gradients_neither() -> None:
     assert read(tokens).requires_grad
     with torch.no_grad():
         read.train()(tokens)
-    assert read._cache is None
+    assert not read._cache
 
 
 def test_autocast_does_not_decide_what_is_kept() -> None:

@@ -19,7 +19,7 @@ def opened(tmp_path: Path) -> Open:
     def run(text: str | bytes, format_name: str | None = None) -> NBestFile:
         path = tmp_path / "list"
         path.write_bytes(text.encode() if isinstance(text, str) else text)
-        return open_nbest(path, tmp_path, format_name)
+        return open_nbest(path, format_name)
 
     return run
 

@@ -41,16 +41,17 @@ def test_text_in_tokens_may_be_left_as_it_is() -> None:
     sums = sum(metric.statistics([h], r)[0] for h, r in zip(hypotheses, references, strict=True))
     assert metric.score(np.asarray(sums)) == same.corpus_score(hypotheses, [references]).score < 100
     assert metric.signature() == str(same.get_signature()) and "tok:none" in metric.signature()
-    assert CorpusMetric("bleu").compare(references, hypotheses, references).after > 99.9
+    assert CorpusMetric("bleu").compare([references, hypotheses], references).scores[1] > 99.9
 
 
 def test_chance_is_not_significant_and_equals_are_not_tested() -> None:
     references = [f"la phrase numéro {n} est ici , dans la rue {n % 7}" for n in range(120)]
     one = [line.replace("phrase", "ligne") if n == 3 else line for n, line in enumerate(references)]
     other = [line.replace("dans", "en") if n in (7, 8) else line for n, line in enumerate(references)]
-    found = CorpusMetric("bleu").compare(one, other, references)
-    assert found.p is not None and found.p > 0.05
-    assert CorpusMetric("bleu").compare(one, one, references).p is None
+    found = CorpusMetric("bleu").compare([one, other], references)
+    _, p = found.p_values
+    assert p is not None and p > 0.05
+    assert CorpusMetric("bleu").compare([one, one], references).p_values == [None, None]
 
 
 def test_without_sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None:

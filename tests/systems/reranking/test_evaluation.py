@@ -370,18 +370,6 @@ def test_a_reranked_list_is_no_system(tmp_path: Path) -> None:
     )
 
 
-def test_no_room_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device", str(tmp_path))
-
-    monkeypatch.setattr("tempfile.TemporaryDirectory", full)
-    with pytest.raises(DataError) as error:
-        read_texts("s", "r", {})
-    assert str(error.value) == (
-        f"{tmp_path}: No space left on device; make room for temporary files, or set TMPDIR to another folder"
-    )
-
-
 def test_a_training_text_without_words(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         count_words(str(write(tmp_path / "train", "\n\n")))

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from fairseq_llrnn.alignment import aligners
 from fairseq_llrnn.alignment.aligners import LONGEST, ibm1_links
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links, read_text_bitext
-from fairseq_llrnn.alignment.word_links import METHODS, directed_links, grow_diag_final_and, symmetrised
+from fairseq_llrnn.alignment.word_links import directed_links, grow_diag_final_and, symmetrised
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import whole_file
-from fairseq_llrnn.systems.reranking import extraction
-from fairseq_llrnn.systems.reranking.extraction import count_phrases, phrase_pairs
+from fairseq_llrnn.systems.reranking.extraction import phrase_pairs
 from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair, num_scores, read_phrase_table, write_phrase_table
 
 Grid = set[tuple[int, int]]
@@ -136,11 +135,10 @@ def test_a_text_is_symmetrised_sentence_by_sentence(grids: list[tuple[Grid, Grid
     words = [0, 0, 0, 0]
     bitext, forward = as_arrays([(words, words, one) for one, _ in grids])
     _, backward = as_arrays([(words, words, other) for _, other in grids])
-    for method, combined in zip(METHODS, (grow_diag_final_and, Grid.__and__, Grid.__or__), strict=True):
-        found = symmetrised(forward, backward, bitext, method)
-        _, expected = as_arrays([(words, words, combined(one, other)) for one, other in grids])
-        assert found.source.tolist() == expected.source.tolist()
-        assert found.target.tolist() == expected.target.tolist()
+    found = symmetrised(forward, backward, bitext)
+    _, expected = as_arrays([(words, words, grow_diag_final_and(one, other)) for one, other in grids])
+    assert found.source.tolist() == expected.source.tolist()
+    assert found.target.tolist() == expected.target.tolist()
 
 
 # ---- phrase pairs ---------------------------------------------------------------------------------------------------
@@ -160,28 +158,24 @@ def slow_phrases(pairs: list[Pair], longest: int) -> Counter[Found]:
     return found
 
 
-@given(aligned_pairs(), st.integers(1, 7), st.sampled_from([1, 2, 10]))
-@settings(max_examples=50, deadline=None)
-def test_phrase_pairs_are_all_consistent_spans(pairs: list[Pair], longest: int, at_once: int) -> None:
+def extracted(pairs: list[Pair], longest: int) -> list[PhrasePair]:
     bitext, links = as_arrays(pairs)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extraction, "SENTENCES_AT_ONCE", at_once)
-        found = count_phrases(bitext, links, longest)
-    expected = slow_phrases(pairs, longest)
+    words = tuple(map(str, range(4)))
+    return list(phrase_pairs(bitext, links, words, words, longest))
+
+
+@given(aligned_pairs(), st.integers(1, 7))
+@settings(max_examples=50, deadline=None)
+def test_phrase_pairs_are_all_consistent_spans(pairs: list[Pair], longest: int) -> None:
     by_pair: dict[tuple[tuple[int, ...], tuple[int, ...]], Counter[tuple[tuple[int, int], ...]]] = defaultdict(Counter)
-    for (source, target, inside), count in expected.items():
+    for (source, target, inside), count in slow_phrases(pairs, longest).items():
         by_pair[source, target][inside] += count
-
-    def words(phrases: extraction.Phrases, tokens: np.ndarray, n: int) -> tuple[int, ...]:
-        begin = phrases.begins[n]
-        return tuple(tokens[begin : begin + phrases.lengths[n]].tolist())
-
-    assert len(found.count) == len(by_pair)
-    for s, t, count, bits in zip(found.source, found.target, found.count, found.links, strict=True):
-        key = words(found.sources, bitext.source.tokens, s), words(found.targets, bitext.target.tokens, t)
-        assert count == by_pair[key].total()
-        inside = tuple(divmod(place, longest) for place in range(longest**2) if int(bits) >> place & 1)
-        assert by_pair[key][inside] == max(by_pair[key].values())
+    lines = extracted(pairs, longest)
+    assert len(lines) == len(by_pair)
+    for line in lines:
+        key = tuple(map(int, line.source)), tuple(map(int, line.target))
+        assert line.counts[2] == by_pair[key].total()
+        assert by_pair[key][line.links] == max(by_pair[key].values())
 
 
 NULL = -1
@@ -235,9 +229,7 @@ def slow_lexical(links: Counter[tuple[int, int]], pair: PhrasePair) -> tuple[flo
 @given(aligned_pairs(), st.integers(1, 7))
 @settings(max_examples=30, deadline=None)
 def test_scores_are_the_formulas(pairs: list[Pair], longest: int) -> None:
-    bitext, links = as_arrays(pairs)
-    words = tuple(map(str, range(4)))
-    lines = list(phrase_pairs(count_phrases(bitext, links, longest), bitext, links, words, words, longest))
+    lines = extracted(pairs, longest)
     expected, by_word = slow_scores(pairs, longest), word_probabilities(pairs)
     assert len(lines) == len(expected)
     for line in lines:
@@ -252,8 +244,7 @@ def test_scores_are_the_formulas(pairs: list[Pair], longest: int) -> None:
 
 
 def test_a_length_without_any_pair() -> None:
-    bitext, links = as_arrays([([0, 1], [0, 1], {(0, 0), (0, 1), (1, 0)})])
-    assert list(phrase_pairs(count_phrases(bitext, links, 1), bitext, links, ("a", "b"), ("c", "d"), 1)) == []
+    assert extracted([([0, 1], [0, 1], {(0, 0), (0, 1), (1, 0)})], 1) == []
 
 
 # ---- the table ------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.systems.reranking.phrase_table import (
     LEAST,
     UNCOVERED,
-    PhraseColumn,
     PhrasePair,
     PhraseTable,
     write_phrase_table,
@@ -65,7 +64,7 @@ def test_it_is_the_best_of_all_coverings(
     source: tuple[str, ...], words: list[str],
 ) -> None:  # fmt: skip
     table = read(tmp_path_factory.mktemp("table") / "table", pairs, " ".join(source))
-    (found,) = table.scores([" ".join(source)], [" ".join(words)], 2)
+    (found,) = table.scores([" ".join(source)], [" ".join(words)])
     sums = slow_sums(pairs, source, words)
     assert sum(found) == pytest.approx(max(map(sum, sums)))
     assert min(math.dist(found, row) for row in sums) < 1e-4, "it is the sum of a covering, in both columns"
@@ -88,7 +87,7 @@ def test_by_hand(tmp_path: Path) -> None:
     assert "a cat" not in table.pairs, "it stands in none of the sources"
 
     def scores(source: str, hypothesis: str) -> Columns:
-        return table.scores([source], [hypothesis], 2)[0]
+        return table.scores([source], [hypothesis])[0]
 
     assert scores("the sea", "la mer") == pytest.approx((half, half))
     assert scores("the sea", "mer la") == pytest.approx((tenth + tenth, tenth + half))
@@ -102,14 +101,13 @@ def test_by_hand(tmp_path: Path) -> None:
 
 def test_columns_are_features_of_one_reading(tmp_path: Path) -> None:
     table = read(tmp_path / "t", {(("a",), ("b",)): (0.5, 0.25)}, "a")
-    columns = [Model(PhraseColumn(table, c, 2)) for c in range(2)]
-    sources, hypotheses = ["a", "a"], ["b", "c b"]
-    assert columns[0].score(sources, hypotheses) == pytest.approx([math.log(0.5), math.log(0.5) + UNCOVERED])
-    before = table._last
-    assert columns[1].score(sources, hypotheses) == pytest.approx([math.log(0.25), math.log(0.25) + UNCOVERED])
-    assert table._last is before
-    assert columns[0].scorer.notes == {"words": 3, "unknown words": 1} and not columns[1].scorer.notes
-    assert columns[0].score(["a"], ["b"]) == pytest.approx([math.log(0.5)])
+    features = Model(table).features("phrases", ["a", "a"], ["b", "c b"])
+    assert features == {
+        "phrases1": pytest.approx([math.log(0.5), math.log(0.5) + UNCOVERED]),
+        "phrases2": pytest.approx([math.log(0.25), math.log(0.25) + UNCOVERED]),
+    }
+    assert table.notes == {"words": 3, "unknown words": 1}
+    assert Model(table).features("phrases", [], []) == {"phrases1": [], "phrases2": []}
     weighing = Weighing.untuned(True, ["model"], ["phrases1", "phrases2"])
     assert weighing.names == ("list", "model", "phrases1", "phrases2", "words")
     assert weighing.weights.tolist() == [1.0, 1.0, 0.5, 0.5, 0.0]

@@ -27,7 +27,7 @@ FACTS = """\
 {"copies": [{"kind": "name", "french": "Marie", "seen": false}], "agreements": []}
 {"copies": [], "agreements": [{"form": "noire", "seen": true}]}
 """
-VOID = {"meta", "rect", "br"}
+VOID = {"meta", "br"}
 
 
 def write(path: Path, lines: list[str]) -> Path:
@@ -166,8 +166,9 @@ def test_the_page_stands_alone_and_shows_texts_as_they_are(llrnn: Llrnn, files: 
     assert "le chat\\u202e \\x1b[31m voit" in page.texts["dd"]
     assert "57\u00a0843 \u200dñ" in page.texts["dd"]
     assert "(empty)" in page.texts["dd"]
-    bars = [(a["fill"], a["width"]) for tag, a in page.elements if tag == "rect"]
-    assert bars[:2] == [("#0072b2", "50.00%"), ("#e69f00", "10.00%")]  # 5 and 1 (voit) of 8; a share of 1 is 80 % wide
+    bars = [(a["class"], a["style"]) for _, a in page.elements if (a.get("class") or "").startswith("bar ")]
+    assert bars[:2] == [("bar c0", "width: 50.00%"), ("bar c1", "width: 10.00%")]  # 5 and 1 (voit) of 8; at most 80 %
+    assert ".c1 { background: #e69f00; }" in written
     assert llrnn(*arguments(files, *systems(files), "--train", files["train"])).code == 0
     assert files["out"].read_text(encoding="utf-8") == written
 

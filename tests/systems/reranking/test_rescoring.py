@@ -48,7 +48,7 @@ def job(tmp_path: Path) -> Job:
     (tmp_path / "list").write_text(LIST, encoding="utf-8")
     (tmp_path / "source").write_text("A\nBB\nCCC\nDDDD\nEEEEE\n", encoding="utf-8")
     (tmp_path / "reference").write_text("a b\n\ndd\ne f g\nx\n", encoding="utf-8")
-    return open_job(*(str(tmp_path / name) for name in ("list", "source", "reference")), None, tmp_path)
+    return open_job(*(str(tmp_path / name) for name in ("list", "source", "reference")))
 
 
 # ---- jobs -----------------------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_a_job_has_every_sentence_of_the_source(job: Job) -> None:
 
 def test_without_a_source_it_ends_with_the_list(tmp_path: Path) -> None:
     (tmp_path / "list").write_text("S-1\tBB\nH-1\t-1\tb\n", encoding="utf-8")
-    job = open_job(str(tmp_path / "list"), None, None, None, tmp_path)
+    job = open_job(str(tmp_path / "list"), None, None)
     assert [(n.number, n.source, len(n.hypotheses)) for n in job] == [(0, None, 0), (1, "BB", 1)]
 
 
@@ -74,7 +74,7 @@ def test_the_file_of_sources_wins_over_the_list(tmp_path: Path) -> None:
     (tmp_path / "source").write_text("\n".join([*SAME, "no hypotheses"]) + "\n", encoding="utf-8")
     lines = [f"S-{i}\t{line}\nH-{i}\t-1\tb\n" for i, line in enumerate(SAME.values())]
     (tmp_path / "list").write_text("".join(lines), encoding="utf-8")
-    job = open_job(str(tmp_path / "list"), str(tmp_path / "source"), None, None, tmp_path)
+    job = open_job(str(tmp_path / "list"), str(tmp_path / "source"), None)
     assert [nbest.source for nbest in job] == [*SAME, "no hypotheses"]
 
 
@@ -87,7 +87,7 @@ def test_unknown_words_of_a_source_may_be_any(tmp_path: Path) -> None:
     (tmp_path / "list").write_text("S-0\t" + "<unk> a " * 60 + "c\nH-0\t-1\tb\n", encoding="utf-8")
     (tmp_path / "source").write_text("a " * 200 + "\n", encoding="utf-8")
     with pytest.raises(DataError, match="list: the source of sentence 0 is"):
-        open_job(str(tmp_path / "list"), str(tmp_path / "source"), None, None, tmp_path)
+        open_job(str(tmp_path / "list"), str(tmp_path / "source"), None)
 
 
 @pytest.mark.parametrize("other", ["a big cat", "a big", "a big dog and more", "<unk> cat", ""])
@@ -99,7 +99,7 @@ def test_a_source_of_another_list_is_refused(tmp_path: Path, other: str, written
     (tmp_path / "list").write_text(written.format(other), encoding="utf-8")
     (tmp_path / "source").write_text("first\na big dog\n", encoding="utf-8")
     with pytest.raises(DataError) as error:
-        open_job(str(tmp_path / "list"), str(tmp_path / "source"), None, None, tmp_path)
+        open_job(str(tmp_path / "list"), str(tmp_path / "source"), None)
     assert str(error.value) == (
         f"{tmp_path}/list: the source of sentence 1 is {other!r}, but {tmp_path}/source has 'a big dog'; give the "
         "source of this list"
@@ -123,7 +123,7 @@ def test_a_side_with_fewer_sentences(tmp_path: Path, side: str, lines: int, says
     (tmp_path / side).write_text("A\n" * lines, encoding="utf-8")
     sides = [str(tmp_path / side) if side == one else None for one in ("source", "reference")]
     with pytest.raises(DataError) as error:
-        open_job(str(tmp_path / "list"), *sides, None, tmp_path)
+        open_job(str(tmp_path / "list"), *sides)
     assert str(error.value) == f"{tmp_path}/{says.format(folder=tmp_path)}"
 
 
@@ -156,7 +156,7 @@ def test_every_hypothesis_meets_its_source(
 def test_what_stands_behind_a_source_is_for_models_that_translate_it() -> None:
     for backwards, sources, hypotheses in ((False, ["ab\tb => c"], ["c"]), (True, ["c"], ["ab"])):
         scorer = Letters()
-        Model(scorer, backwards).score(["ab\tb => c"], ["c"])
+        Model(scorer, backwards).features("model", ["ab\tb => c"], ["c"])
         assert scorer.calls == [(sources, hypotheses)]
 
 
@@ -181,7 +181,7 @@ def test_the_list_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "list").write_text(
         '{"id": 0, "hypotheses": [{"text": "b"}, {"text": "a"}, {"text": "c c"}]}', encoding="utf-8"
     )
-    (nbest,) = open_job(str(tmp_path / "list"), None, None, None, tmp_path)
+    (nbest,) = open_job(str(tmp_path / "list"), None, None)
     weighing = Weighing.untuned(False, ["model"])
     assert weighing.names == ("model", "words")
     scores = {"model": [-1.0, -2.0, 0.0]}

@@ -1,7 +1,6 @@
 """Options of our models for words represented by their characters.
 
-    presets.py       named architectures: llrnn_lm with these options
-    word_vectors.py  the head of a trained model
+    presets.py  named architectures: llrnn_lm with these options
 """
 
 from dataclasses import dataclass, field

@@ -3,14 +3,11 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import PARTS, USER_CODE, add_places, need_fairseq, places_in, value_of
 from fairseq_llrnn.errors import DataError, OptionError, check_unused_options
-from fairseq_llrnn.systems.reranking.phrase_table import num_scores
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.reranking.rescoring import Job, Model
+from fairseq_llrnn.systems.reranking.phrase_table import PhraseTable, num_scores
+from fairseq_llrnn.systems.reranking.rescoring import Job, Model
 
 # name in lists and weights: the prefix of the model's options, and its kind
 MODELS = {
@@ -18,7 +15,7 @@ MODELS = {
     "reverse": ("reverse-", "translation model, target to source"),
     "lm": ("lm-", "language model"),
 }
-PHRASE_TABLE = "--phrase-table"
+PHRASES, PHRASE_TABLE = "phrases", "--phrase-table"
 
 
 def add_models(group: "argparse._ArgumentGroup") -> None:
@@ -37,7 +34,7 @@ def phrase_columns(args: argparse.Namespace) -> list[str]:
     """Return the names of the phrase table's scores. Raises DataError for an invalid table."""
     if args.phrase_table is None:
         return []
-    return [f"phrases{n}" for n in range(1, num_scores(args.phrase_table) + 1)]
+    return [f"{PHRASES}{n}" for n in range(1, num_scores(args.phrase_table) + 1)]
 
 
 def check_models(args: argparse.Namespace) -> None:
@@ -54,11 +51,10 @@ def chosen(args: argparse.Namespace) -> dict[str, str]:
     return {name: path for name, path in paths.items() if path is not None}
 
 
-def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "Model"]:
+def load_models(args: argparse.Namespace, jobs: Sequence[Job]) -> dict[str, Model]:
     """Return the models by name, checked against each other and against the lists."""
     need_fairseq()
     from fairseq_llrnn.plugin.scoring.sentences import load_scorer
-    from fairseq_llrnn.systems.reranking.rescoring import Model
 
     models = {}
     languages = None
@@ -80,29 +76,20 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
             _need_sources(f"{option}: a translation model", jobs)
         languages = languages or scorer.languages
         models[name] = Model(scorer, backwards=name == "reverse")
-    return models | _load_phrases(args, jobs)
+    if args.phrase_table is not None:
+        _need_sources(f"{PHRASE_TABLE} {args.phrase_table}: it", jobs)
+        sources = (nbest.source or "" for job in jobs for nbest in job)
+        models[PHRASES] = Model(PhraseTable.read(args.phrase_table, sources))
+    return models
 
 
-def _need_sources(who: str, jobs: Sequence["Job"]) -> None:
+def _need_sources(who: str, jobs: Sequence[Job]) -> None:
     for job in jobs:
         if job.source is None and not job.lists.has_sources:
-            raise OptionError(f"{who} needs the source, which {job.lists.name} lacks; give --source FILE")
+            raise OptionError(f"{who} needs the source, which {job.lists.path} lacks; give --source FILE")
 
 
-def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str, Model]":
-    """Return a model for each column of the phrase table."""
-    from fairseq_llrnn.systems.reranking.phrase_table import PhraseColumn, PhraseTable
-    from fairseq_llrnn.systems.reranking.rescoring import Model
-
-    names = phrase_columns(args)
-    if not names:
-        return {}
-    _need_sources(f"{PHRASE_TABLE} {args.phrase_table}: it", jobs)
-    table = PhraseTable.read(args.phrase_table, (nbest.source or "" for job in jobs for nbest in job))
-    return {name: Model(PhraseColumn(table, column, len(names))) for column, name in enumerate(names)}
-
-
-def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:
+def files_of(args: argparse.Namespace, models: Mapping[str, Model]) -> dict[str, Path]:
     """Return the files on which the models' scores depend, by readable names."""
     from fairseq_llrnn.plugin.compat.loading import checkpoint_file
 

@@ -7,57 +7,39 @@ import html
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from fairseq_llrnn.systems.reranking.commands._tables import Table, size, wrong_pairs
+from fairseq_llrnn.systems.reranking.commands._tables import Table
+from fairseq_llrnn.systems.reranking.metrics import Example
 from fairseq_llrnn.version import __version__
 
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.reranking.evaluation import Evaluation, Example
-
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # Okabe and Ito's colour-blind palette
-STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --faint: #666; --line: #ddd; --mark: #ffe2b0; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e6e6; --paper: #161616; --faint: #a0a0a0; --line: #3a3a3a; --mark: #6b4a10; } }
-body { margin: 0 auto; max-width: 60rem; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif;
-  color: var(--ink); background: var(--paper); }
-h1, h2, h3, figcaption { overflow-wrap: anywhere; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; } h3 { font-size: 1rem; margin: 0; }
-.wide { overflow-x: auto; max-width: 100%; }
-table { border-collapse: collapse; }
-th, td { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top;
-  font-variant-numeric: tabular-nums; white-space: nowrap; }
-th:first-child { text-align: left; min-width: 5.5rem; } th { white-space: normal; overflow-wrap: break-word; }
-thead th { color: var(--faint); font-weight: normal; }
-tbody th { font-weight: normal; }
-.note, figcaption, dt { color: var(--faint); font-size: .875rem; overflow-wrap: anywhere; }
-figure { margin: 1rem 0; } svg { display: block; font-size: 13px; max-width: 100%; }
-.key { display: inline-block; margin-right: 1rem; }
-.swatch { display: inline-block; width: .75rem; height: .75rem; margin-right: .3rem; }
-article { border-top: 1px solid var(--line); padding: 1rem 0; }
-dl { margin: 0; } dt { margin-top: .5rem; } dd { margin: 0; overflow-wrap: anywhere; }
-mark { color: inherit; background: var(--mark); border-radius: .2rem; }
-""" + "\n".join(f".c{i} {{ background: {colour}; }}" for i, colour in enumerate(COLOURS))
+STYLE = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
+COLOURS = 6  # classes c0, c1, … of STYLE
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-BAR, LABEL, GAP = 16, 18, 10  # heights in pixels
 LONGEST = 80  # percent of the width for a share of 1, leaving room for the number
 
 
-def page(evaluation: "Evaluation", tables: Sequence[Table], files: Mapping[str, str]) -> str:
-    """Return the whole page. `files` are the inputs by kind."""
-    names = (" against " if len(evaluation.systems) == 2 else ", ").join(evaluation.systems)
+def page(
+    systems: Sequence[str], size: str, tables: Sequence[Table], examples: Sequence[Example], files: Mapping[str, str]
+) -> str:
+    """Return the whole page.
+
+    Args:
+        size: of the test.
+        examples: the sentences in which the systems differ most.
+        files: the inputs by kind.
+    """
+    names = (" against " if len(systems) == 2 else ", ").join(systems)
     title = f"{names}: {os.path.basename(files['source'])} to {os.path.basename(files['reference'])}"
     return "\n".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{text(title)} (llrnn report)</title>\n<style>{STYLE}</style>\n</head>\n<body>",
-            f'<h1>{text(title)}</h1>\n<p class="note">{text(size(evaluation))}</p>',
-            *(_section(table, evaluation.systems) for table in tables),
-            *_wrong_pairs(evaluation),
-            *_examples(evaluation),
+            f"<title>{text(title)} (llrnn report)</title>\n<style>\n{STYLE}</style>\n</head>\n<body>",
+            f'<h1>{text(title)}</h1>\n<p class="note">{text(size)}</p>',
+            *(_section(table, systems) for table in tables),
+            *_examples(examples, systems),
             "<h2>Files</h2>\n<dl>",
             *(f"<dt>{text(kind)}</dt><dd>{text(path)}</dd>" for kind, path in files.items()),
             f'</dl>\n<p class="note">Made by llrnn report, version {text(__version__)}.</p>\n</body>\n</html>\n',
@@ -92,59 +74,44 @@ def _section(table: Table, systems: Sequence[str]) -> str:
             *rows,
             "</tbody>\n</table></div>",
             *(f'<p class="note">{text(line)}</p>' for line in table.notes),
-            *([_bars(table, systems)] if table.bars else []),
+            *(_bars(table, systems) if table.bars else ()),
+            *(["<h3>Most frequent wrong pairs</h3>\n<dl>"] if table.wrong_pairs else []),
+            *(f'<dt>{text(name)}</dt><dd dir="auto">{text(pairs)}</dd>' for name, pairs in table.wrong_pairs.items()),
+            *(["</dl>"] if table.wrong_pairs else []),
             "</section>",
         ]
     )
 
 
-def _bars(table: Table, systems: Sequence[str]) -> str:
-    """Return horizontal bars in percent of the width, so that they scale with the page and the letters do not."""
-    parts: list[str] = []
-    y = 0
-    for label, shares in table.bars:
-        parts.append(f'<text x="0" y="{y + LABEL - 5}">{text(label)}</text>')
-        y += LABEL
-        for i, share in enumerate(shares):
-            width = f"{LONGEST * share:.2f}%"
-            colour = COLOURS[i % len(COLOURS)]
-            parts.append(f'<rect fill="{colour}" x="0" y="{y}" width="{width}" height="{BAR - 2}"/>')
-            parts.append(f'<text x="{width}" dx="4" y="{y + BAR - 4}">{100 * share:.1f}</text>')
-            y += BAR
-        y += GAP
+def _bars(table: Table, systems: Sequence[str]) -> Iterator[str]:
+    """Yield the shares as horizontal bars in percent of the width, so that they scale with the page."""
+    colours = [f"c{i % COLOURS}" for i in range(len(systems))]
     keys = (
-        f'<span class="key"><span class="swatch c{i % len(COLOURS)}"></span>{text(name)}</span>'
-        for i, name in enumerate(systems)
+        f'<span class="key"><span class="swatch {colour}"></span>{text(name)}</span>'
+        for colour, name in zip(colours, systems, strict=True)
     )
-    return (
-        f'<figure>\n<figcaption>Percent found: {"".join(keys)}</figcaption>\n'
-        f'<svg role="img" aria-label="{text(table.title)}, the same figures as bars" fill="currentColor" width="100%" '
-        f'height="{y}">\n' + "\n".join(parts) + "\n</svg>\n</figure>"
-    )
+    yield f"<figure>\n<figcaption>Percent found: {''.join(keys)}</figcaption>"
+    for label, shares in table.bars:
+        yield f"<div>{text(label)}</div>"
+        for colour, share in zip(colours, shares, strict=True):
+            bar = f'<span class="bar {colour}" style="width: {LONGEST * share:.2f}%"></span>'
+            yield f'<div class="row">{bar} {100 * share:.1f}</div>'
+    yield "</figure>"
 
 
-def _wrong_pairs(evaluation: "Evaluation") -> Iterator[str]:
-    pairs = wrong_pairs(evaluation)
-    if pairs:
-        yield "<section>\n<h3>Most frequent wrong pairs</h3>\n<dl>"
-        for name, listed in pairs:
-            yield f'<dt>{text(name)}</dt><dd dir="auto">{text(listed)}</dd>'
-        yield "</dl>\n</section>"
-
-
-def _examples(evaluation: "Evaluation") -> Iterator[str]:
-    has_several = len(evaluation.systems) > 1
+def _examples(examples: Sequence[Example], systems: Sequence[str]) -> Iterator[str]:
+    has_several = len(systems) > 1
     yield f"<section>\n<h2>{'Where the systems differ most' if has_several else 'Where the system is worst'}</h2>"
-    if evaluation.examples:
+    if examples:
         yield '<p class="note">By chrF of the sentence. <mark>Marked</mark>: not as in the reference.</p>'
     else:
         yield f'<p class="note">{"They score alike in all." if has_several else "All are as in the reference."}</p>'
-    for example in evaluation.examples:
-        yield from _example(example, evaluation.systems)
+    for example in examples:
+        yield from _example(example, systems)
     yield "</section>"
 
 
-def _example(example: "Example", systems: Iterable[str]) -> Iterator[str]:
+def _example(example: Example, systems: Iterable[str]) -> Iterator[str]:
     yield f"<article>\n<h3>Sentence {example.number:,}</h3>\n<dl>"
     yield f'<dt>source</dt><dd dir="auto">{text(example.source)}</dd>'
     yield f'<dt>reference</dt><dd dir="auto">{text(example.reference)}</dd>'

@@ -3,15 +3,11 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.tables import WIDTH, columns, cut, fit_left, plural, printable
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.reranking.agreement import Agreement
-    from fairseq_llrnn.systems.reranking.evaluation import Evaluation
-    from fairseq_llrnn.systems.reranking.metrics import MetricScores
-    from fairseq_llrnn.systems.reranking.tallies import RuleTally, Tally
+from fairseq_llrnn.cli.tables import WIDTH, columns, cut, fit_left, printable
+from fairseq_llrnn.systems.reranking.agreement import Agreement
+from fairseq_llrnn.systems.reranking.metrics import MetricScores
+from fairseq_llrnn.systems.reranking.tallies import RuleTally, Tally
 
 NOTHING = "–"  # a share of nothing
 NAME_WIDTH, LABEL_WIDTH = 16, 32
@@ -29,37 +25,22 @@ FACTS = (
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose first column has labels. `bars` are shares (rows × systems) for a plot."""
+    """A table whose first column has labels.
+
+    Attributes:
+        bars: shares (rows × systems) for a plot.
+        wrong_pairs: the most frequent pairs of each text, for the page.
+    """
 
     title: str
     notes: list[str]
     head: list[str]
     rows: list[list[str]]
     bars: list[tuple[str, list[float]]] = field(default_factory=list)
+    wrong_pairs: dict[str, str] = field(default_factory=dict)
 
 
-def tables(evaluation: "Evaluation", rule: str) -> list[Table]:
-    """Return all measures as tables. `rule` is the regular expression of evidence."""
-    shown = [_scores(evaluation.metrics, evaluation.systems)]
-    if evaluation.frequency is not None:
-        shown.append(_tallied(evaluation.frequency, evaluation.systems, *FREQUENCY))
-    shown.append(_evidence(evaluation.evidence, evaluation.systems, rule))
-    if evaluation.facts is not None:
-        shown.append(_tallied(evaluation.facts, evaluation.systems, *FACTS))
-    if evaluation.agreement is not None and evaluation.reference_agreement is not None:
-        shown.append(_agreement([evaluation.reference_agreement, *evaluation.agreement], evaluation.systems))
-    return shown
-
-
-def wrong_pairs(evaluation: "Evaluation") -> list[tuple[str, str]]:
-    """Return the most frequent pairs that disagree, for the reference and each system."""
-    if evaluation.agreement is None or evaluation.reference_agreement is None:
-        return []
-    names, counted = ["reference", *evaluation.systems], [evaluation.reference_agreement, *evaluation.agreement]
-    return [(name, _most_often(counts)) for name, counts in zip(names, counted, strict=True)]
-
-
-def _most_often(counts: "Agreement") -> str:
+def _most_often(counts: Agreement) -> str:
     pairs = sorted(counts.examples.items(), key=lambda item: (-item[1], item[0]))[:WRONG_PAIRS]
     return ", ".join(pair if count == 1 else f"{pair} (×{count:,})" for pair, count in pairs) or NOTHING
 
@@ -84,7 +65,8 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}%" if whole else NOTHING
 
 
-def _scores(metrics: Sequence["MetricScores"], systems: list[str]) -> Table:
+def score_table(metrics: Sequence[MetricScores], systems: list[str]) -> Table:
+    """Return BLEU and chrF, and for several systems their p-values."""
     rows = [[metric.name, *(f"{score:.2f}" for score in metric.scores)] for metric in metrics]
     if len(systems) > 1:
         rows += [
@@ -96,13 +78,15 @@ def _scores(metrics: Sequence["MetricScores"], systems: list[str]) -> Table:
     return Table("Scores", notes, ["", *systems], rows)
 
 
-def _tallied(tallies: Sequence["Tally"], systems: list[str], title: str, label: str, meaning: str) -> Table:
+def tally_table(tallies: Sequence[Tally], systems: list[str], title: str, label: str, meaning: str) -> Table:
+    """Return the recall of words. title, label, meaning: FREQUENCY or FACTS."""
     rows = [[tally.label, f"{tally.total:,}", *(_share(n, tally.total) for n in tally.matches)] for tally in tallies]
     bars = [(tally.label, [n / tally.total for n in tally.matches]) for tally in tallies if tally.total]
     return Table(title, [meaning], [label, "words", *systems], rows, bars)
 
 
-def _evidence(tally: "RuleTally", systems: list[str], rule: str) -> Table:
+def rule_table(tally: RuleTally, systems: list[str], rule: str) -> Table:
+    """Return recall and precision of the words that match a regular expression."""
     return Table(
         "Numbers and names",
         [
@@ -122,14 +106,16 @@ def _evidence(tally: "RuleTally", systems: list[str], rule: str) -> Table:
     )
 
 
-def _agreement(counted: Sequence["Agreement"], systems: list[str]) -> Table:
+def agreement_table(counted: Sequence[Agreement], systems: list[str]) -> Table:
+    """Return the errors of agreement of the reference and the systems."""
+    texts = ["reference", *systems]
     return Table(
         "Agreement in gender and number",
         [
             "Neighbours (determiner or adjective and noun, determiner and adjective, noun and adjective) without a "
             "common gender or number in the lexicon. Some are false alarms: compare with the reference's rate."
         ],
-        ["", "reference", *systems],
+        ["", *texts],
         [
             ["wrong pairs per 1,000 words", *(f"{counts.per_thousand:.2f}" for counts in counted)],
             ["wrong pairs", *(f"{counts.wrong:,}" for counts in counted)],
@@ -138,10 +124,5 @@ def _agreement(counted: Sequence["Agreement"], systems: list[str]) -> Table:
             ["pairs compared", *(f"{counts.pairs:,}" for counts in counted)],
             ["words", *(f"{counts.words:,}" for counts in counted)],
         ],
+        wrong_pairs={name: _most_often(counts) for name, counts in zip(texts, counted, strict=True)},
     )
-
-
-def size(evaluation: "Evaluation") -> str:
-    """Return the size of the test."""
-    words = plural(evaluation.reference_words, "word")
-    return f"{plural(evaluation.sentences, 'sentence')}, {words} in the reference, without punctuation"

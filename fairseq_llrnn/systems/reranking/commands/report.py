@@ -1,16 +1,27 @@
 """`llrnn report`: compare systems' translations of a test set, on the terminal and as a page."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.places import check_text_place, report_stream, text_output
-from fairseq_llrnn.cli.tables import note, warn
+from fairseq_llrnn.cli.tables import note, plural, warn
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.dictionary import UNK
+from fairseq_llrnn.features.spelling_features import UserPatterns
+from fairseq_llrnn.lexicon.language_check import MANY
+from fairseq_llrnn.systems.reranking.agreement import count_errors, read_roles
 from fairseq_llrnn.systems.reranking.commands._page import page
-from fairseq_llrnn.systems.reranking.commands._tables import as_text, size, tables
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.reranking.texts import Texts
+from fairseq_llrnn.systems.reranking.commands._tables import (
+    FACTS,
+    FREQUENCY,
+    agreement_table,
+    as_text,
+    rule_table,
+    score_table,
+    tally_table,
+)
+from fairseq_llrnn.systems.reranking.metrics import TOKENIZERS, corpus_scores, examples
+from fairseq_llrnn.systems.reranking.tallies import by_facts, by_frequency, by_rule, read_facts
+from fairseq_llrnn.systems.reranking.texts import Texts, count_words, has_letters, read_texts, words
 
 NAME = "report"
 HELP = "compare translations: scores, rare words, numbers and names, agreement; as a table and a page"
@@ -49,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     results = parser.add_argument_group("results")
     results.add_argument(
-        "--tokenize", choices=("13a", "none"), default="13a",
+        "--tokenize", choices=TOKENIZERS, default=TOKENIZERS[0],
         help="tokenisation for BLEU (default: 13a, for running text; none: the texts are tokenised, as for "
         "multi-bleu)",
     )  # fmt: skip
@@ -66,46 +77,47 @@ def run(args: argparse.Namespace) -> int:
     files |= {name: path for name in ("train", "lexicon", "facts") if (path := getattr(args, name)) is not None}
     check_text_place(args.out, files.values())
 
-    from fairseq_llrnn.features.spelling_features import UserPatterns
-    from fairseq_llrnn.systems.reranking.agreement import read_roles
-    from fairseq_llrnn.systems.reranking.evaluation import evaluate
-    from fairseq_llrnn.systems.reranking.tallies import read_facts
-    from fairseq_llrnn.systems.reranking.texts import count_words, read_texts, words
-
+    # all files are read before anything is computed
     rule = UserPatterns({"evidence": args.evidence}, "--evidence")
     texts = read_texts(args.source, args.reference, systems)
-    evaluation = evaluate(
-        texts,
-        rule,
-        counts=count_words(args.train) if args.train else None,
-        facts=read_facts(args.facts, [words(line) for line in texts.reference]) if args.facts else None,
-        roles=read_roles(args.lexicon) if args.lexicon else None,
-        tokenize=args.tokenize,
+    reference, *outputs = ([words(line) for line in lines] for lines in (texts.reference, *texts.systems.values()))
+    counts = count_words(args.train) if args.train else None
+    facts = read_facts(args.facts, reference) if args.facts else None
+    roles = read_roles(args.lexicon) if args.lexicon else None
+
+    names = list(systems)
+    tables = [score_table(corpus_scores(texts, args.tokenize), names)]
+    if counts is not None:
+        tables.append(tally_table(by_frequency(reference, outputs, counts), names, *FREQUENCY))
+    tables.append(rule_table(by_rule(reference, outputs, rule), names, args.evidence))
+    if facts is not None:
+        tables.append(tally_table(by_facts(facts, outputs), names, *FACTS))
+    if roles is not None:
+        tables.append(agreement_table([count_errors(side, roles) for side in (reference, *outputs)], names))
+    in_reference = sum(has_letters(word) for sentence in reference for word in sentence)
+    size = (
+        f"{plural(len(texts), 'sentence')}, {plural(in_reference, 'word')} in the reference, without punctuation"
     )
-    measured = tables(evaluation, args.evidence)
     priors = {f"prior of {name}": signature for name, signature in texts.priors.items()}
     with text_output(args.out) as file:
-        file.write(page(evaluation, measured, files | priors))
+        file.write(page(names, size, tables, examples(texts), files | priors))
     signatures = [f"{name}: {signature}" for name, signature in priors.items()]
     _report_unknown(texts)
-    print("\n\n".join([size(evaluation), *map(as_text, measured), *signatures]), file=report_stream(args.out))
+    print("\n\n".join([size, *map(as_text, tables), *signatures]), file=report_stream(args.out))
     return 0
 
 
-def _report_unknown(texts: "Texts") -> None:
+def _report_unknown(texts: Texts) -> None:
     """Report the share of `<unk>` in each text that has any. fairseq writes `<<unk>>` in references."""
-    from fairseq_llrnn.features.dictionary import UNK
-    from fairseq_llrnn.lexicon.language_check import MANY
-
     for name, lines in {"the reference": texts.reference, **texts.systems}.items():
-        words = [word for line in lines for word in line.split()]
-        unknown = sum(word in (UNK, f"<{UNK}>") for word in words)
+        marks = [word in (UNK, f"<{UNK}>") for line in lines for word in line.split()]
+        unknown = sum(marks)
         if unknown:
             hint = "use a larger dictionary, pieces or an open vocabulary"
             if lines is texts.reference:
                 hint = "a system's <unk> counts as correct there; give the original text"
-            remark = f"{unknown:,} of the {len(words):,} words of {name} are <unk> ({unknown / len(words):.1%}): {hint}"
-            (warn if unknown > MANY * len(words) else note)(remark)
+            remark = f"{unknown:,} of the {len(marks):,} words of {name} are <unk> ({unknown / len(marks):.1%}): {hint}"
+            (warn if unknown > MANY * len(marks) else note)(remark)
 
 
 def _systems(values: list[str]) -> dict[str, str]:

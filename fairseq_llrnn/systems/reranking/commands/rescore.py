@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
+
+import numpy as np
 
 from fairseq_llrnn.cli.model_options import need_fairseq
 from fairseq_llrnn.cli.places import check_text_place
 from fairseq_llrnn.cli.tables import note, output_error, plural
 from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
-from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
+from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.reading import file_digest
 from fairseq_llrnn.systems.reranking.commands._models import (
     add_models,
@@ -26,11 +28,10 @@ from fairseq_llrnn.systems.reranking.commands._models import (
     phrase_columns,
 )
 from fairseq_llrnn.systems.reranking.commands._scores import note_list, note_scores, report
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.systems.reranking.metrics import Comparison, CorpusMetric
-    from fairseq_llrnn.systems.reranking.rescoring import Job, Model, Weighing
-    from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
+from fairseq_llrnn.systems.reranking.metrics import METRICS, TOKENIZERS, CorpusMetric, MetricScores
+from fairseq_llrnn.systems.reranking.rescoring import WORDS, Job, Model, Weighing, open_job, score_list
+from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
+from fairseq_llrnn.systems.reranking.tuning import read_weights_file, tune, write_weights
 
 NAME = "rescore"
 STDIO = "-"
@@ -53,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     lists.add_argument("--nbest", required=True, metavar="FILE", help="the n-best list; `-`: stdin")
     lists.add_argument("--source", metavar="FILE", help="its source, a sentence a line (default: the list's own)")
-    lists.add_argument("--format", choices=("fairseq", "moses", "json"), help="format of all lists (default: detected)")
     models = parser.add_argument_group("models, ours or fairseq's")
     add_models(models)
     models.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
@@ -68,9 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tune the weights on this development set, and write them to OUT.weights.json",
     )  # fmt: skip
     weights.add_argument("--weights", metavar="FILE", help="weights written by an earlier --tune")
-    weights.add_argument("--metric", choices=("bleu", "chrf"), default="bleu", help="metric for tuning and reporting")
+    weights.add_argument("--metric", choices=METRICS, default=METRICS[0], help="metric for tuning and reporting")
     weights.add_argument(
-        "--tokenize", choices=("13a", "none"),
+        "--tokenize", choices=TOKENIZERS,
         help="tokenisation for BLEU (default: 13a, for running text; none: the texts are tokenised)",
     )  # fmt: skip
     weights.add_argument("--seed", type=int, metavar="N", help=f"seed of the tuning (default: {SEED})")
@@ -86,13 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     _check(args)
     try:
-        if args.out == STDIO:
-            with tempfile.TemporaryDirectory() as scratch:
-                _rescore(args, Path(scratch))
-        else:
-            out = Path(os.path.abspath(args.out))
-            with temporary_folder(out.with_name(f"{out.name}.rescore")) as folder:
-                _rescore(args, folder)
+        _rescore(args)
     except OSError as error:
         if output_error() is not None or (args.out == STDIO and error.filename is None):
             raise
@@ -129,13 +123,9 @@ def _check(args: argparse.Namespace) -> None:
         raise OptionError(f"--out and --nbest-out: both are {args.out}; give two different files")
 
 
-def _rescore(args: argparse.Namespace, scratch: Path) -> None:
-    from fairseq_llrnn.systems.reranking.metrics import TOKENIZERS, CorpusMetric
-    from fairseq_llrnn.systems.reranking.rescoring import Weighing
-    from fairseq_llrnn.systems.reranking.tuning import read_weights_file
-
-    job = _open(args, (args.source, args.nbest, args.reference), scratch / "list")
-    dev = _open(args, args.tune, scratch / "dev") if args.tune else None
+def _rescore(args: argparse.Namespace) -> None:
+    job = _open(args, (args.source, args.nbest, args.reference))
+    dev = _open(args, args.tune) if args.tune else None
     weighing = Weighing.untuned(job.lists.scored, chosen(args), phrase_columns(args))
     if args.weights:
         weighing = replace(weighing, weights=read_weights_file(Path(args.weights), weighing.names))
@@ -143,9 +133,10 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
     models = load_models(args, [job] if dev is None else [job, dev])
     priors = {name: model.scorer.prior for name, model in models.items() if model.scorer.prior is not None}
     metric = CorpusMetric(args.metric, args.tokenize or TOKENIZERS[0])
-    score_files = [scratch / end if args.out == STDIO else Path(args.out + end) for end in (".scores", ".dev-scores")]
     on_dev = on_test = dev_scores = None
     with ExitStack() as held:  # open score files are locked for other runs
+        begin = f"{held.enter_context(tempfile.TemporaryDirectory())}/rescore" if args.out == STDIO else args.out
+        score_files = [Path(begin + end) for end in (".scores", ".dev-scores")]
         if dev is not None:
             _check_same_kind(dev, job)
             dev_scores = held.enter_context(closing(_score(args, dev, models, score_files[1])))
@@ -153,7 +144,7 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
         scores = held.enter_context(closing(_score(args, job, models, score_files[0])))
         changed, baseline, best = _write(args, job, scores, weighing)
         if job.references is not None:
-            on_test = metric.compare(baseline, best, job.references)
+            on_test = metric.compare([baseline, best], job.references)
         table = report(job, scores, weighing, metric.name, on_dev, on_test, changed, priors)
         print(table, file=sys.stderr if STDIO in (args.out, args.nbest_out) else sys.stdout)
         scores.remove()
@@ -161,24 +152,18 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
             dev_scores.remove()
 
 
-def _open(args: argparse.Namespace, paths: Sequence[str | None], scratch: Path) -> "Job":
+def _open(args: argparse.Namespace, paths: Sequence[str | None]) -> Job:
     """Return a job from (source, list, reference)."""
-    from fairseq_llrnn.systems.reranking.rescoring import open_job
-
-    scratch.mkdir()
-    source, nbest, reference = paths
-    job = open_job(str(nbest), source, reference, args.format, scratch)
+    source, nbest, reference = ("/dev/stdin" if path == STDIO else path for path in paths)
+    job = open_job(str(nbest), source, reference)
     note_list(job)
     return job
 
 
-def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], path: Path) -> "ScoreFile":
+def _score(args: argparse.Namespace, job: Job, models: Mapping[str, Model], path: Path) -> ScoreFile:
     """Return all scores of a job, those that `path` holds and new ones."""
-    from fairseq_llrnn.systems.reranking.rescoring import score_list
-    from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
-
-    read = {"list": job.lists.file, "source": job.source, **files_of(args, models)}
-    inputs = {name: file_digest(file) for name, file in read.items() if file is not None}
+    read = {"list": job.lists.path, "source": job.source, **files_of(args, models)}
+    inputs = {name: file_digest(Path(file)) for name, file in read.items() if file is not None}
     scores = ScoreFile(path, inputs)
     # raised by fairseq's Transformer
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask", category=UserWarning)
@@ -189,32 +174,26 @@ def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], 
     return scores
 
 
-def _check_same_kind(dev: "Job", job: "Job") -> None:
+def _check_same_kind(dev: Job, job: Job) -> None:
     if dev.lists.scored != job.lists.scored:
         without, having = (dev, job) if job.lists.scored else (job, dev)
         raise DataError(
-            f"{without.lists.name}: its hypotheses lack totals, unlike those of {having.lists.name}; give lists of the "
+            f"{without.lists.path}: its hypotheses lack totals, unlike those of {having.lists.path}; give lists of the "
             "same system"
         )
 
 
 def _tune(
-    args: argparse.Namespace, dev: "Job", weighing: "Weighing", scores: "ScoreFile", metric: "CorpusMetric",
+    args: argparse.Namespace, dev: Job, weighing: Weighing, scores: ScoreFile, metric: CorpusMetric,
     priors: Mapping[str, str],
-) -> tuple["Weighing", "Comparison"]:  # fmt: skip
+) -> tuple[Weighing, MetricScores]:  # fmt: skip
     """Return the weights that are best for the dev list, also written next to --out, and the dev scores."""
-    import numpy as np
-
-    from fairseq_llrnn.systems.reranking.metrics import Comparison
-    from fairseq_llrnn.systems.reranking.rescoring import WORDS
-    from fairseq_llrnn.systems.reranking.tuning import tune, write_weights
-
     hypotheses = weighing.dev_set(dev, scores, metric)
     start = weighing.of_the_list().weights
     signed = np.array([name == WORDS for name in weighing.names])
     seed = SEED if args.seed is None else args.seed
     tuned = tune(hypotheses, metric.score, start, signed, seed)
-    result = Comparison(tuned.before, tuned.after, None, metric.signature())
+    result = MetricScores(metric.name, metric.signature(), [tuned.before, tuned.after], [None, None])
     if args.out != STDIO:
         facts = {
             "metric": metric.name, "signature": result.signature, "seed": seed, "sentences": dev.sentences,
@@ -225,7 +204,7 @@ def _tune(
 
 
 def _write(
-    args: argparse.Namespace, job: "Job", scores: "ScoreFile", weighing: "Weighing"
+    args: argparse.Namespace, job: Job, scores: ScoreFile, weighing: Weighing
 ) -> tuple[int, list[str], list[str]]:
     """Write the results, and return the number of sentences with another best hypothesis than before.
 
@@ -243,7 +222,7 @@ def _write(
                 before = as_it_was.rank(nbest.hypotheses, by_model)[0].hypothesis.output
                 after = ranked[0].hypothesis.output
             out.write(after + "\n")
-            if args.nbest_out and nbest.lines:
+            if args.nbest_out and nbest.line:
                 nbest_out.writelines(line + "\n" for line in job.lists.format.write(nbest, ranked))
             changed += before != after
             if job.references is not None:

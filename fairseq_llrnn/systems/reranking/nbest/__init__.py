@@ -11,6 +11,6 @@ Sentences are numbered from 0. Lists are streamed: only one sentence's hypothese
 """
 
 from fairseq_llrnn.systems.reranking.nbest.lists import Hypothesis, NBest, Ranked
-from fairseq_llrnn.systems.reranking.nbest.reading import FORMATS, WITHOUT_HYPOTHESES, NBestFile, open_nbest, settle
+from fairseq_llrnn.systems.reranking.nbest.reading import FORMATS, WITHOUT_HYPOTHESES, NBestFile, open_nbest
 
-__all__ = ["FORMATS", "WITHOUT_HYPOTHESES", "Hypothesis", "NBest", "NBestFile", "Ranked", "open_nbest", "settle"]
+__all__ = ["FORMATS", "WITHOUT_HYPOTHESES", "Hypothesis", "NBest", "NBestFile", "Ranked", "open_nbest"]

@@ -42,7 +42,6 @@ def belongs(line: str) -> bool:
 def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
     """Read the format, as specified in NBestFormat.read."""
     current: NBest | None = None
-    detokenised = set[bool]()  # whether hypotheses have a D- line: all, or none
     for number, line in lines:
         match = LINE.fullmatch(line)
         if match is None:
@@ -52,10 +51,8 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
         where = place(path, number)
         if current is None or current.number != sentence:
             if current is not None:
-                _check_whole(current, detokenised, path)
                 yield current
-            current = NBest(sentence, None)
-        current.lines.append((number, line))
+            current = NBest(sentence, None, line=number)
         count.read += 1
         if letter == "H":
             score, text = _score_and_text(where, line, rest)
@@ -65,7 +62,6 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
         else:
             _add(current, where, letter, line, rest)
     if current is not None:
-        _check_whole(current, detokenised, path)
         yield current
 
 
@@ -101,15 +97,6 @@ def _begin(current: NBest, where: str, letter: str, line: str, rest: str) -> NBe
         )
     current.raw.append(line)
     return replace(current, source=rest.strip()) if letter == "S" else current
-
-
-def _check_whole(nbest: NBest, detokenised: set[bool], path: str) -> None:
-    detokenised.update(any(raw.startswith("D-") for raw in hypothesis.raw) for hypothesis in nbest.hypotheses)
-    if len(detokenised) > 1:
-        raise DataError(
-            f"{place(path, nbest.lines[0][0])}: expected a D- line after every H- line, or after none; sentence "
-            f"{nbest.number} differs from earlier ones"
-        )
 
 
 def write(nbest: NBest, ranked: Sequence[Ranked]) -> Iterator[str]:

@@ -9,22 +9,41 @@ kept.
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Annotated, Any, cast
+
+from annotated_types import Ge, Le, Lt
+from pydantic import BaseModel, StringConstraints, ValidationError
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.numbers import LARGEST_SCORE
 from fairseq_llrnn.files.text_lines import ReadCount, place, shown
-from fairseq_llrnn.systems.reranking.nbest.lists import (
-    PREFIX,
-    Hypothesis,
-    Lines,
-    NBest,
-    Ranked,
-    check_not_rescored,
-    number_of,
-)
+from fairseq_llrnn.systems.reranking.nbest.lists import PREFIX, Hypothesis, Lines, NBest, Ranked, check_not_rescored
 
 NAME = "json"
 EXPECTED = 'lines such as `{"id": 12, "hypotheses": [{"text": "a hypothesis", "score": -0.5}]}`'
+
+Number = Annotated[float, Ge(-LARGEST_SCORE), Le(LARGEST_SCORE)]
+
+
+class ListedHypothesis(BaseModel):
+    """A hypothesis of a line."""
+
+    text: Annotated[str, StringConstraints(pattern=r"^[^\r\n]*$")]
+    score: Number | None = None
+    features: dict[str, Number] = {}
+
+    def contents(self) -> str:
+        """Return what the hypothesis has besides its text."""
+        features = (f"feature {name!r}" for name in sorted(self.features))
+        return ", ".join([*(["score"] if self.score is not None else []), *features]) or "text alone"
+
+
+class ListedSentence(BaseModel):
+    """A line."""
+
+    id: Annotated[int, Ge(0), Lt(10**18)]
+    source: str | None = None
+    hypotheses: list[ListedHypothesis]
 
 
 def belongs(line: str) -> bool:
@@ -33,75 +52,39 @@ def belongs(line: str) -> bool:
 
 def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
     """Read the format, as specified in NBestFormat.read."""
-    first: list[str] | None = None  # contents of the first hypothesis: "score", names of features
+    first: str | None = None  # contents of the first hypothesis
     for number, line in lines:
         where = place(path, number)
-        record = _object(line, where)
-        sentence, source = record.get("id"), record.get("source")
-        if isinstance(sentence, bool) or not isinstance(sentence, int) or not 0 <= sentence < 10**18:
-            raise DataError(f"{where}: expected a sentence's number (0, 1, …) as id, found {_shown(sentence)}; fix it")
-        if source is not None and not isinstance(source, str):
-            raise DataError(f"{where}: expected a text as source, found {_shown(source)}; fix it")
-        hypotheses = record.get("hypotheses")
-        if not isinstance(hypotheses, list):
-            raise DataError(f"{where}: expected a list as hypotheses, found {_shown(hypotheses)}; fix it")
-        nbest = NBest(sentence, source, raw=[line], lines=[(number, line)])
-        for item in hypotheses:
-            hypothesis, has = _hypothesis(item, where)
-            first = has if first is None else first
-            if has != first:
+        try:
+            sentence = ListedSentence.model_validate_json(line, strict=True)
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+            key, reason = ".".join(map(str, problem["loc"])), problem["msg"].replace("at line 1 column", "at column")
+            raise DataError(
+                f"{where}: expected {EXPECTED}, found {shown(line)} ({f'{key}: ' * bool(key)}{reason}); fix the line"
+            ) from None
+        nbest = NBest(sentence.id, sentence.source, raw=[line], line=number)
+        for index, hypothesis in enumerate(sentence.hypotheses):
+            check_not_rescored(hypothesis.features, where)
+            contents = hypothesis.contents()
+            first = first or contents
+            if contents != first:
                 raise DataError(
-                    f"{where}: expected hypotheses with {_listed(first)}, like the first one, found one with "
-                    f"{_listed(has)}; give the same ones to every hypothesis"
+                    f"{where}: expected hypotheses with {first}, like the first one, found one with {contents}; give "
+                    "the same ones to every hypothesis"
                 )
-            nbest.hypotheses.append(hypothesis)
+            text = hypothesis.text.strip()
+            nbest.hypotheses.append(Hypothesis(text, text, hypothesis.score, [str(index)]))
         count.read += 1
         yield nbest
-
-
-def _object(line: str, where: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-        if "\\u" in line:
-            json.dumps(record, ensure_ascii=False).encode()  # raises for lone surrogates
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: expected a JSON object, found {shown(line)} ({error}); fix the line") from None
-    if not isinstance(record, dict):
-        raise DataError(f"{where}: expected a JSON object, found {shown(line)}; fix the line")
-    return record
-
-
-def _hypothesis(item: Any, where: str) -> tuple[Hypothesis, list[str]]:
-    """Return the hypothesis and the list of its contents."""
-    text = item.get("text") if isinstance(item, dict) else None
-    if not isinstance(text, str) or "\n" in text or "\r" in text:
-        raise DataError(f'{where}: expected hypotheses {{"text": "a line of text", …}}, found {_shown(item)}; fix it')
-    features = item.get("features", {})
-    if not isinstance(features, dict):
-        raise DataError(f"{where}: expected numbers by name as features, found {_shown(features)}; fix it")
-    check_not_rescored(features, where)
-    score = item.get("score")
-    for name, value in [("score", score)] * (score is not None) + list(features.items()):
-        number_of(json.dumps(value), where, name)
-    has = ["score"] * (score is not None) + [f"feature {name!r}" for name in sorted(features)]
-    text = text.strip()
-    return Hypothesis(text, text, None if score is None else float(score), (json.dumps(item, ensure_ascii=False),)), has
-
-
-def _shown(value: Any) -> str:
-    return "nothing" if value is None else shown(json.dumps(value, ensure_ascii=False))
-
-
-def _listed(has: list[str]) -> str:
-    return ", ".join(has) or "text alone"
 
 
 def write(nbest: NBest, ranked: Sequence[Ranked]) -> Iterator[str]:
     """Write the format, as specified in NBestFormat.write."""
     record = cast(dict[str, Any], json.loads(nbest.raw[0]))
-    record["hypotheses"] = []
+    items, record["hypotheses"] = record["hypotheses"], []
     for hypothesis, added, total in ranked:
-        item = cast(dict[str, Any], json.loads(hypothesis.raw[0]))
+        item = items[int(hypothesis.raw[0])]
         ours = {f"{PREFIX}{name}": round(value, 6) for name, value in added.items()}
         scores = {"score": round(total, 6), "features": {**item.get("features", {}), **ours}}
         record["hypotheses"].append({**item, "text": hypothesis.text, **scores})

@@ -27,7 +27,7 @@ class Hypothesis:
     text: str
     output: str
     score: float | None
-    raw: tuple[str, ...] = ()
+    raw: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class NBest:
     """The hypotheses (perhaps none) of sentence `number`, from 0, in the order of the list.
 
     Attributes:
-        lines: its numbered lines.
         raw: the data from which its format writes the rest of the sentence.
+        line: its first line, or 0 for a sentence that the list lacks.
     """
 
     number: int
     source: str | None
     hypotheses: list[Hypothesis] = field(default_factory=list)
     raw: list[str] = field(default_factory=list)
-    lines: list[tuple[int, str]] = field(default_factory=list)
+    line: int = 0
 
 
 class Ranked(NamedTuple):

@@ -56,10 +56,9 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
         if current is None or current.number != sentence:
             if current is not None:
                 yield current
-            current = NBest(sentence, None)
+            current = NBest(sentence, None, line=number)
         score = number_of(fields[_place_of_total(fields)], where, "total")
         current.hypotheses.append(Hypothesis(fields[1], fields[1], score, tuple(fields)))
-        current.lines.append((number, line))
         count.read += 1
     if current is not None:
         yield current

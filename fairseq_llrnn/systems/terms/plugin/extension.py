@@ -25,7 +25,7 @@ from fairseq_llrnn.systems.terms.phrases import phrase_forms, source_words, targ
 from fairseq_llrnn.systems.terms.plugin.marked_pairs import InventedMarks, RunTerms, TermMarks
 from fairseq_llrnn.systems.terms.tbx_file import is_xml, read_tbx
 from fairseq_llrnn.systems.terms.terms import Terms
-from fairseq_llrnn.systems.terms.tsv_file import TermEntry, read_terms
+from fairseq_llrnn.systems.terms.tsv_file import Entries, TermEntry, read_terms
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +132,9 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
     """
     table, must = evidence_table(prior), cfg.term_strength == MUST
     table.groups.required |= must
-    entries = () if cfg.terms is None else _read(cfg.terms, (cfg.source_lang, cfg.target_lang))
+    entries: Entries = ()
+    if cfg.terms is not None:
+        entries = (read_tbx if is_xml(cfg.terms) else read_terms)(cfg.terms, (cfg.source_lang, cfg.target_lang))
 
     def read() -> Terms:
         lemmas = _source_lemmas(prior, cfg.source_lexicon, source_prior)
@@ -141,10 +143,6 @@ def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
         return Terms(table, forms, entries, must=must, source_lemmas=lemmas, phrases=phrases)
 
     return RunTerms(read, cfg.terms or "", len(entries))
-
-
-def _read(path: str, languages: Sequence[str]) -> Sequence[TermEntry]:
-    return read_tbx(path, languages) if is_xml(path) else read_terms(path, languages)
 
 
 def _source_lemmas(prior: Prior, places: str | None, source_prior: Prior | None) -> Mapping[str, Sequence[str]]:

@@ -6,13 +6,12 @@ import numpy as np
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner, is_alignable
 from fairseq_llrnn.alignment.bitext import Bitext, read_text_bitext
-from fairseq_llrnn.alignment.word_links import METHODS, directed_links, symmetrised
-from fairseq_llrnn.cli.places import check_text_place, report_stream
+from fairseq_llrnn.alignment.word_links import directed_links, symmetrised
+from fairseq_llrnn.cli.places import check_text_place, report_stream, text_output
 from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.systems.reranking.commands.phrases import write_to
-from fairseq_llrnn.systems.reranking.extraction import LONGEST_PHRASE, count_phrases, phrase_pairs
-from fairseq_llrnn.systems.reranking.phrase_table import FACTOR
+from fairseq_llrnn.systems.reranking.extraction import LONGEST_PHRASE, phrase_pairs
+from fairseq_llrnn.systems.reranking.phrase_table import FACTOR, write_phrase_table
 
 NAME = "phrases extract"
 HELP = "align the words of a bitext and write its phrase pairs, in the format of Moses"
@@ -29,10 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--aligner", choices=ALIGNERS, default="auto",
         help="word aligner: eflomal (better, needs installation, random: two runs differ a little), ibm1, or auto: "
         "eflomal if it is installed (default: auto)",
-    )  # fmt: skip
-    bitext.add_argument(
-        "--symmetrisation", choices=METHODS, default=METHODS[0],
-        help=f"how to combine the alignments of both directions (default: {METHODS[0]})",
     )  # fmt: skip
     bitext.add_argument(
         "--max-length", type=int, default=LONGEST_PHRASE, metavar="N",
@@ -55,9 +50,9 @@ def run(args: argparse.Namespace) -> int:
     words = read.source_words, read.target_words
     bitext = _usable(read.bitext, words)
     forward, backward = directed_links(bitext, len(words[0]), len(words[1]), aligner)
-    links = symmetrised(forward, backward, bitext, args.symmetrisation)
-    counts = count_phrases(bitext, links, args.max_length)
-    pairs = write_to(args.out, phrase_pairs(counts, bitext, links, *words, args.max_length))
+    links = symmetrised(forward, backward, bitext)
+    with text_output(args.out) as file:
+        pairs = write_phrase_table(file, phrase_pairs(bitext, links, *words, args.max_length))
     sentences = plural(len(bitext.source), "sentence pair")
     print(
         f"{plural(pairs, 'phrase pair')} of {sentences}, {plural(len(links.source), 'link')}",

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
-from fairseq_llrnn.cli.places import check_text_place, report_stream
+from fairseq_llrnn.cli.places import check_text_place, report_stream, text_output
 from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, check_least
-from fairseq_llrnn.systems.reranking.commands.phrases import write_to
-from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair, read_phrase_table
+from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair, read_phrase_table, write_phrase_table
 
 if TYPE_CHECKING:
     from fairseq_llrnn.plugin.scoring.sentences import Scorer
@@ -52,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     if scorer.languages is None:
         raise DataError(f"--path {args.path}: expected a translation model, found a language model; give another one")
     bar = tqdm(total=number, desc="scoring phrases", unit=" pairs", leave=False, disable=None)
-    with bar:
-        written = write_to(args.out, _scored(read_phrase_table(args.table), scorer, bar))
+    with bar, text_output(args.out) as file:
+        written = write_phrase_table(file, _scored(read_phrase_table(args.table), scorer, bar))
     _note(scorer)
     print(f"{plural(written, 'phrase pair')} scored", file=report_stream(args.out))
     if scorer.prior is not None:
