@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import kind_of, open_classes
 from fairseq_llrnn.open_vocabulary.number_strings import GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture, log_spelling
+from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores
 from fairseq_llrnn.prior.base_prior import plain_prior
@@ -234,6 +236,17 @@ def test_ids_of_strings_say_what_the_classes_say() -> None:
     np.testing.assert_allclose(table.log_probs(alias)[0], expected, rtol=1e-5)
     spelt = [table.words.symbols[table.spelt(o)] for o in range(len(vocabulary.names))]
     assert not set(spelt) & set(prior.symbols) and table.spelt(0) == table.spelt(0)
+
+
+@pytest.mark.parametrize("change", [-9.0, -800.0])
+def test_strings_are_no_more_probable_than_all_of_their_class(change: float) -> None:
+    table = opened().open_words
+    vocabulary = replace(table.vocabulary, log_outside=table.vocabulary.log_outside + change)
+    damaged = OpenTable(vocabulary, table.words)
+    damaged.words.index("Zoé")
+    table.rows()
+    with pytest.raises(PriorError, match="^log_outside of the prior: expected strings with a probability of at most 1"):
+        damaged.rows()
 
 
 # ---- what a network makes of them -----------------------------------------------------------------------------------
