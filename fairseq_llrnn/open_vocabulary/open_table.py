@@ -67,10 +67,6 @@ class OpenTable:
             self._rows = tuple(map(np.concatenate, zip(before, (log_probs, classes, words), strict=True)))
         return self._rows
 
-    def log_probs(self, ids: np.ndarray) -> np.ndarray:
-        """Return log P_o(w | w ∉ V) of the strings with these ids, all at least V: (n,) -> (n, O) float32."""
-        return self.rows()[0][ids - self.words.num_words]
-
     def log_probs_of(self, strings: Sequence[str]) -> np.ndarray:
         """Return log P_o(w | w ∉ V) of strings without ids; a word of the dictionary counts as its alias: (n,
         O) float64.
