@@ -1,4 +1,4 @@
-"""unseen_words.py: bits of unseen words, compounds, and ranks of strings."""
+"""unseen_words.py: bits of unseen words, compounds, and ranks of strings. lexicon_bound.py: what a list may save."""
 
 import itertools
 import sys
@@ -19,7 +19,7 @@ from fairseq_llrnn.open_vocabulary.number_strings import GeometricNumbers, Strin
 from fairseq_llrnn.open_vocabulary.spelling_lexicon import SpellingLexicon
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
-script, ranks = load(EXAMPLES / "open_vocabulary", "unseen_words", "string_ranks")
+script, ranks, bound = load(EXAMPLES / "open_vocabulary", "unseen_words", "string_ranks", "lexicon_bound")
 
 KNOWN = ["a", "ab", "B", "ba"]
 LISTED = ListedStrings.of({"ab": 3.0, "ba": 4.0, "b": 1.0, "aab": 2.0})
@@ -56,6 +56,25 @@ def test_ranks_are_those_of_all_strings(parts: tuple[object, ...]) -> None:
 def test_a_large_search_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranks, "MOST_PREFIXES", 1)
     assert ranks.Ranks(vocabulary(()), set(KNOWN)).rank("abbabab", 0, LOG_CLASSES, 1_000_000) is None
+
+
+def test_bound_of_a_list(tmp_path: Path) -> None:
+    pytest.importorskip("hunspell")
+    (tmp_path / "a.aff").write_text("SET UTF-8\n")
+    (tmp_path / "a.dic").write_text("3\nab\nabab\nbaba\n")
+    (tmp_path / "train.txt").write_text("ab ab ba bab aba b\n")
+    (tmp_path / "test.txt").write_text("ab abab baba abba\n")
+    (tmp_path / "list.txt").write_text("ab\t9\nabab\t3\nbaba\t1\nbbbb\t4\n")
+    row = bound.bounds(tmp_path, str(tmp_path / "list.txt"), tmp_path / "a.dic")
+    assert row["words with letters"] == 3 and row["in the list"] == row["accepted by hunspell"] == 2 / 3
+    assert row["… by frequency"] == pytest.approx(-np.log2([3 / 8, 1 / 8]).mean())
+    saved = row["… of those in the list"] - row["… by frequency"]  # all words are in small letters
+    assert row["gain of frequencies"] == pytest.approx(2 / 3 * saved)
+    # samples of the n-grams are as often words of hunspell as the n-grams expect
+    model = bound.CharacterNGrams.train(["ab", "ba", "bab", "aba", "b"], np.zeros(5, dtype=np.int64), 1)
+    outside = 1.0 - bound.probs(model, ["ab", "ba", "bab", "aba", "b"]).sum()
+    share = bound.probs(model, ["abab", "baba"]).sum() / outside
+    assert row["gain of membership"] == pytest.approx(-2 / 3 * np.log2(share), rel=0.1)
 
 
 def test_compounds_need_a_second_stem(
