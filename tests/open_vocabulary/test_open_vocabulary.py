@@ -24,6 +24,7 @@ from fairseq_llrnn.open_vocabulary.number_strings import GeometricNumbers, Strin
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture, log_spelling
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
+from fairseq_llrnn.output.feature_weights import row_scores
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores
 from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, add_open_vocabulary
@@ -317,7 +318,7 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
     log_strings = torch.log(torch.rand(N, OPEN, dtype=torch.float64))
     string = torch.tensor([False, True, False, True, False, False])
 
-    scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
+    scores = row_scores(hidden, *mixture.composed(output.weight, output.bias))
     beside, mass = (
         scores.logsumexp(1, keepdim=True),
         ClassWeights.of(class_weights, N).for_classes(torch.full((N,), UNK))[:, None],
@@ -348,7 +349,7 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
 def test_search_scores_equal_the_definition() -> None:
     output, mixture, _, _ = tiny_model()
     hidden, log_mass = torch.randn(N, HIDDEN, dtype=torch.float64), torch.randn(N, S, dtype=torch.float64)
-    scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
+    scores = row_scores(hidden, *mixture.composed(output.weight, output.bias))
     slots = SlotScores(scores.logsumexp(1, keepdim=True), log_mass[:, UNK:], UNK)
     classes = ExactRows(output, None, UNK).distribution(hidden, slots, ClassWeights.of(log_mass, N)).log_probs
     static, opened = by_definition(output, mixture, hidden, log_mass, None)
@@ -360,7 +361,7 @@ def test_all_strings_together_have_probability_one() -> None:
     """Dictionary words a, b, ab, ba and </s>-like class 4 by their classes; every other string by the open classes."""
     output, mixture, vocabulary, _ = tiny_model()
     hidden, log_mass = torch.randn(1, HIDDEN, dtype=torch.float64), torch.zeros(1, S, dtype=torch.float64)
-    scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
+    scores = row_scores(hidden, *mixture.composed(output.weight, output.bias))
     slots = SlotScores(scores.logsumexp(1, keepdim=True), log_mass[:, UNK:], UNK)
     classes = ExactRows(output, None, UNK).distribution(hidden, slots, ClassWeights.of(log_mass, 1)).log_probs.exp()[0]
     # of the strings up to 11 characters, with `c` in the place of the one unknown character up to 7
