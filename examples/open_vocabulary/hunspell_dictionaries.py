@@ -13,9 +13,8 @@ import logging
 import random
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-
-import hunspell
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.readers.hunspell import iter_entries, iter_hunspell, rules_of
@@ -39,16 +38,24 @@ def sample_forms(dic: Path, number: int, seed: int = 1) -> tuple[int, list[str]]
     return len(numbers), sorted(forms)
 
 
-def rejected(dic: Path, forms: list[str]) -> list[str]:
-    """Return the forms that hunspell does not accept. Forms with a blank are skipped: hunspell checks single words."""
+def acceptance(dic: Path) -> Callable[[str], bool]:
+    """Return the function that returns whether hunspell accepts a word. Its encoding may lack some characters."""
+    import hunspell
+
     checker = hunspell.Hunspell(dic.stem, hunspell_data_dir=str(dic.parent))
 
-    def is_accepted(form: str) -> bool:
+    def is_accepted(word: str) -> bool:
         try:
-            return checker.spell(form)
+            return bool(checker.spell(word))
         except UnicodeEncodeError:
             return False
 
+    return is_accepted
+
+
+def rejected(dic: Path, forms: list[str]) -> list[str]:
+    """Return the forms that hunspell does not accept. Forms with a blank are skipped: hunspell checks single words."""
+    is_accepted = acceptance(dic)
     return [form for form in forms if not is_accepted(form)]
 
 

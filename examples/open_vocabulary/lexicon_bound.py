@@ -5,7 +5,8 @@
 OUT/LANGUAGE/text is written by examples/languages/languages.py. The unseen words of the test text with letters
 are spelled by character n-grams of the rare words of the training text, and then under three assumptions for those in
 the list: its frequencies among words that the training text lacks, the entropy of their case, and membership alone (the
-n-grams, renormalised on the list). `--hunspell` counts the words that hunspell accepts (extra `hunspell`).
+n-grams, renormalised on the list). The gain of frequencies is that of all unseen words. `--hunspell` counts the words
+that hunspell accepts (extra `hunspell`), and the gain of membership in its words from samples of the n-grams.
 """
 
 import argparse
@@ -13,14 +14,18 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from hunspell_dictionaries import acceptance
 
 from fairseq_llrnn.files.text_lines import is_letter
 from fairseq_llrnn.lexicon.languages.language_source import Spelling
 from fairseq_llrnn.lexicon.readers.word_counts import read_word_counts
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import kind_of
+from fairseq_llrnn.open_vocabulary.number_strings import GeometricNumbers, StringDistributions
+from fairseq_llrnn.open_vocabulary.spelling import draw
 
 FLOOR = 5  # largest count of a rare word
+SAMPLES = 5_000  # strings
 
 
 def probs(model: CharacterNGrams, words: list[str]) -> np.ndarray:
@@ -52,11 +57,14 @@ def bounds(text: Path, listed: str, dictionary: Path | None) -> dict[str, float]
         "… bits of the case": -(shares * np.log2(shares)).sum(),
         "… gain of membership": -np.log2(probs(model, list(counts)).sum() / outside),
     }
+    spared = row["… of those in the list"] - row["… by frequency"] - row["… bits of the case"]
+    row["gain of frequencies"] = row["in the list"] * spared
     if dictionary is not None:
-        import hunspell
-
-        accepts = hunspell.Hunspell(dictionary.stem, hunspell_data_dir=str(dictionary.parent)).spell
+        accepts = acceptance(dictionary)
+        strings = StringDistributions(model, GeometricNumbers.train([]), np.zeros(1))
+        drawn = [word for word in draw(strings, 0, SAMPLES, np.random.default_rng(1)) if word not in train]
         row["accepted by hunspell"] = sum(map(accepts, unseen)) / len(unseen)
+        row["gain of membership"] = -row["accepted by hunspell"] * np.log2(sum(map(accepts, drawn)) / len(drawn))
     return row
 
 

@@ -30,18 +30,13 @@ def has_morphemes(word: str) -> bool:
     return kind_of(word) not in (NUMBER, SYMBOL)
 
 
-def place_of_stem(segments: Sequence[str], types: Mapping[str, int]) -> int:
-    """Return the index of the stem among the segments.
+def morpheme_names(segments: Sequence[str], types: Mapping[str, int]) -> list[str]:
+    """Return the names of the features of a segmentation, lower-cased, in its order.
 
     Args:
         types: the number of words with each segment, in any place.
     """
-    return min(range(len(segments)), key=lambda i: (-len(segments[i]), types[segments[i]], i))
-
-
-def morpheme_names(segments: Sequence[str], types: Mapping[str, int]) -> list[str]:
-    """Return the names of the features of a segmentation, lower-cased, in its order."""
-    stem = place_of_stem(segments, types)
+    stem = min(range(len(segments)), key=lambda i: (-len(segments[i]), types[segments[i]], i))
     groups = (PREFIX if i < stem else STEM if i == stem else ENDING for i in range(len(segments)))
     return [f"{group}:{segment.lower()}" for group, segment in zip(groups, segments, strict=True)]
 

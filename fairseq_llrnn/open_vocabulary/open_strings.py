@@ -74,7 +74,7 @@ class Speller(nn.Module):
 
 
 class OpenMixture(ExactBuffers):
-    """<unk> as the open classes: `scores` are log π_o + aᵀφ(o)."""
+    """<unk> as the open classes, with the scores log π_o + aᵀφ(o)."""
 
     log_shares: Tensor  # (O,)
 
@@ -95,19 +95,15 @@ class OpenMixture(ExactBuffers):
         biases = self.rows.compose(at_least_float32(bias).unsqueeze(1)).squeeze(1)
         return self.rows.compose(weight), biases + self.log_shares.to(biases.dtype)
 
-    def scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor]) -> Tensor:
-        """Return the scores of the O classes: (…, H') -> (…, O), at least float32."""
-        return row_scores(hidden, *composed)
-
     def mean_features(self, scores: Tensor, names: Sequence[str]) -> dict[str, float]:
-        """Return the expected features E_r[φ] of <unk> at one position, by name (F). scores: (O,)."""
+        """Return the expected features E_r[φ] of <unk> at one position, by name (F). scores: of the classes, (O,)."""
         shares = scores.double().softmax(-1)
         mean = (shares @ self.rows.dense().to(shares)).tolist()
         return {name: value for name, value in zip(names, mean, strict=True) if value != 0.0}
 
 
 def log_spelling(scores: Tensor, log_strings: Tensor) -> Tensor:
-    """Return log Σ_o r_o P_o(w): scores (N, O) of `OpenMixture.scores`, log P_o(w) (N, O) -> (N,)."""
+    """Return log Σ_o r_o P_o(w): scores (N, O), log P_o(w) (N, O) -> (N,)."""
     return (functional.log_softmax(scores, dim=-1) + log_strings.to(scores.dtype)).logsumexp(-1)
 
 
@@ -186,7 +182,7 @@ class OpenWords(ClassSource):
 
     def scores(self, hidden: Tensor, rows: tuple[RowPair, Tensor | None]) -> Tensor:
         """Return scores whose log Σ exp is the score of the replaced signature: (B, T, H') -> (B, T, O)."""
-        return self.mixture.scores(hidden, rows[0])
+        return row_scores(hidden, *rows[0])
 
     def finish(self, log_prob: Tensor, batch: Batch, targets: Tensor, classes: Tensor) -> Tensor:
         """Return log p of the targets (N,), with the spelling of strings beyond the dictionary that are no slots."""

@@ -16,12 +16,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairseq_llrnn.alignment.translation_table import is_word
+from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.open_vocabulary.classes import fold_of
 from fairseq_llrnn.open_vocabulary.spelling import draw_unknown, spell
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
 AT_ONCE = 10_000  # strings in one chunk
+ROUNDING = 1e-3
 
 
 class OpenTable:
@@ -31,6 +33,7 @@ class OpenTable:
         self.vocabulary, self.words = vocabulary, words
         none = np.zeros(0, dtype=np.int64)
         self._rows: tuple[np.ndarray, ...] = np.zeros((0, len(vocabulary.names)), dtype=np.float32), none, none
+        self._outside = np.zeros(len(vocabulary.names))  # Σ P_o(w | w ∉ V) over the strings so far, ≤ 1
         self._spelt: dict[int, int] = {}  # open class -> id of its string
 
     def __deepcopy__(self, memo: object) -> OpenTable:
@@ -42,6 +45,9 @@ class OpenTable:
         Returns:
             log P_o(w | w ∉ V), (m, O) float32. The most probable class argmax_o π_o P_o(w), (m,). The word of the
             dictionary with this alias, −1 for other strings, (m,).
+
+        Raises:
+            PriorError: these strings have more probability than the prior stores for all strings outside V.
         """
         index, symbols = self.words.word_index, self.words.symbols
         for start in range(self.words.num_words + len(self._rows[0]), len(symbols), AT_ONCE):
@@ -49,13 +55,17 @@ class OpenTable:
             log_probs = self.log_probs_of(new).astype(np.float32)
             classes = (log_probs + self.vocabulary.log_shares).argmax(1)
             words = np.array([index.get(string, -1) for string in new])
+            with np.errstate(over="ignore"):
+                self._outside += np.exp(log_probs[words < 0], dtype=np.float64).sum(0)
+            if (self._outside > 1.0 + ROUNDING).any():
+                raise PriorError(
+                    f"log_outside of the prior: expected strings with a probability of at most 1 in class "
+                    f"{self.vocabulary.names[int(self._outside.argmax())]}, found {self._outside.max():.3g}; build the "
+                    "prior again"
+                )
             before = self._rows
             self._rows = tuple(map(np.concatenate, zip(before, (log_probs, classes, words), strict=True)))
         return self._rows
-
-    def log_probs(self, ids: np.ndarray) -> np.ndarray:
-        """Return log P_o(w | w ∉ V) of the strings with these ids, all at least V: (n,) -> (n, O) float32."""
-        return self.rows()[0][ids - self.words.num_words]
 
     def log_probs_of(self, strings: Sequence[str]) -> np.ndarray:
         """Return log P_o(w | w ∉ V) of strings without ids; a word of the dictionary counts as its alias: (n,

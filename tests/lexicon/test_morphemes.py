@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.lexicon.morphemes import GROUPS, morpheme_features, morpheme_names, place_of_stem
+from fairseq_llrnn.lexicon.morphemes import GROUPS, morpheme_features, morpheme_names
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.segments import LONGEST, read_segmentations, segment_by_morfessor
 
@@ -23,8 +23,8 @@ def test_the_longest_segment_is_the_stem() -> None:
     ]  # fmt: skip
     assert morpheme_names(("word",), none) == ["Stem:word"]
     # of two of the same length, the one that fewer words have; then the first
-    assert place_of_stem(("able", "seas"), Counter(able=3, seas=1)) == 1
-    assert place_of_stem(("seas", "able"), Counter(able=1, seas=1)) == 0
+    assert morpheme_names(("able", "seas"), Counter(able=3, seas=1)) == ["Prefix:able", "Stem:seas"]
+    assert morpheme_names(("seas", "able"), Counter(able=1, seas=1)) == ["Stem:seas", "Ending:able"]
     assert morpheme_names(("Über", "Setzung"), none) == ["Prefix:über", "Stem:setzung"]
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,9 @@ from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import kind_of, open_classes
 from fairseq_llrnn.open_vocabulary.number_strings import GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture, log_spelling
+from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
+from fairseq_llrnn.output.feature_weights import row_scores
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores
 from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, add_open_vocabulary
@@ -223,17 +226,32 @@ def test_damaged_descriptions_are_refused(tmp_path: Path) -> None:
 def test_ids_of_strings_say_what_the_classes_say() -> None:
     prior = opened()
     vocabulary, table = prior.find(OpenVocabularyPart).vocabulary, prior.open_words
+
+    def log_probs(ids: np.ndarray) -> np.ndarray:
+        return table.rows()[0][ids - table.words.num_words]
+
     strings = ["Zoé", "été", "Zoé"]
     ids = np.array([table.words.index(string) for string in strings])
     assert (ids >= len(prior.symbols)).all() and ids[0] == ids[2]
     expected = vocabulary.strings.log_probs(strings) - vocabulary.log_outside
-    np.testing.assert_allclose(table.log_probs(ids), expected, rtol=1e-5)
+    np.testing.assert_allclose(log_probs(ids), expected, rtol=1e-5)
     alias = table.aliases(np.array([prior.symbols.index("rose")]))
     probability = np.exp(vocabulary.strings.log_probs(["rose"]))[0]
     expected = np.log(probability / (np.exp(vocabulary.log_outside) + probability))
-    np.testing.assert_allclose(table.log_probs(alias)[0], expected, rtol=1e-5)
+    np.testing.assert_allclose(log_probs(alias)[0], expected, rtol=1e-5)
     spelt = [table.words.symbols[table.spelt(o)] for o in range(len(vocabulary.names))]
     assert not set(spelt) & set(prior.symbols) and table.spelt(0) == table.spelt(0)
+
+
+@pytest.mark.parametrize("change", [-9.0, -800.0])
+def test_strings_are_no_more_probable_than_all_of_their_class(change: float) -> None:
+    table = opened().open_words
+    vocabulary = replace(table.vocabulary, log_outside=table.vocabulary.log_outside + change)
+    damaged = OpenTable(vocabulary, table.words)
+    damaged.words.index("Zoé")
+    table.rows()
+    with pytest.raises(PriorError, match="^log_outside of the prior: expected strings with a probability of at most 1"):
+        damaged.rows()
 
 
 # ---- what a network makes of them -----------------------------------------------------------------------------------
@@ -300,7 +318,7 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
     log_strings = torch.log(torch.rand(N, OPEN, dtype=torch.float64))
     string = torch.tensor([False, True, False, True, False, False])
 
-    scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
+    scores = row_scores(hidden, *mixture.composed(output.weight, output.bias))
     beside, mass = (
         scores.logsumexp(1, keepdim=True),
         ClassWeights.of(class_weights, N).for_classes(torch.full((N,), UNK))[:, None],
@@ -331,7 +349,7 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
 def test_search_scores_equal_the_definition() -> None:
     output, mixture, _, _ = tiny_model()
     hidden, log_mass = torch.randn(N, HIDDEN, dtype=torch.float64), torch.randn(N, S, dtype=torch.float64)
-    scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
+    scores = row_scores(hidden, *mixture.composed(output.weight, output.bias))
     slots = SlotScores(scores.logsumexp(1, keepdim=True), log_mass[:, UNK:], UNK)
     classes = ExactRows(output, None, UNK).distribution(hidden, slots, ClassWeights.of(log_mass, N)).log_probs
     static, opened = by_definition(output, mixture, hidden, log_mass, None)
@@ -343,7 +361,7 @@ def test_all_strings_together_have_probability_one() -> None:
     """Dictionary words a, b, ab, ba and </s>-like class 4 by their classes; every other string by the open classes."""
     output, mixture, vocabulary, _ = tiny_model()
     hidden, log_mass = torch.randn(1, HIDDEN, dtype=torch.float64), torch.zeros(1, S, dtype=torch.float64)
-    scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
+    scores = row_scores(hidden, *mixture.composed(output.weight, output.bias))
     slots = SlotScores(scores.logsumexp(1, keepdim=True), log_mass[:, UNK:], UNK)
     classes = ExactRows(output, None, UNK).distribution(hidden, slots, ClassWeights.of(log_mass, 1)).log_probs.exp()[0]
     # of the strings up to 11 characters, with `c` in the place of the one unknown character up to 7

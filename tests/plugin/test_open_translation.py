@@ -53,7 +53,7 @@ def check_targets(setting: Any, sample: dict[str, Any]) -> int:
         expected = table[row, place, columns[row, place]]
         if target[row, place] >= size and columns[row, place] == decoder.dictionary.unk():
             ids = target[row, place : place + 1].numpy()
-            strings = torch.from_numpy(decoder.head.open_words.table.log_probs(ids))[0]
+            strings = decoder.head.open_words.string_rows(torch.from_numpy(ids))[0][0]
             expected = expected + (shares[row, place] * strings.exp()).sum().log()
             spelt += 1
         torch.testing.assert_close(found[row, place], expected, rtol=1e-4, atol=1e-4)

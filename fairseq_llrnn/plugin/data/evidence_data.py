@@ -200,7 +200,7 @@ class RareWordAliases(ChangedPairs):
         rare = np.flatnonzero(shares > 0)
         self.alias = np.zeros(len(shares), dtype=np.int64)
         self.alias[rare] = table.aliases(rare)
-        table.log_probs(self.alias[rare])  # computed at once
+        table.rows()  # computed at once
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]

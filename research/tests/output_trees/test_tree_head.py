@@ -17,6 +17,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head import Exact, LogLinearHead
+from fairseq_llrnn.output.feature_weights import row_scores
 from fairseq_llrnn.output.learned_temperature import learned_temperature
 from fairseq_llrnn.output.sampled import Sampled
 from fairseq_llrnn.prior import Prior
@@ -60,7 +61,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0)
     opened = None
     words = head.open_words
     if words is not None:  # <unk> hangs below the root, with a score of its own
-        opened = words.mixture.scores(hidden, words.mixture.composed(head.output.weight, head.output.bias))
+        opened = row_scores(hidden, *words.mixture.composed(head.output.weight, head.output.bias))
         opened = opened.logsumexp(-1) / temperature + class_weights[..., head.replaced]
         class_weights = class_weights.index_fill(-1, torch.tensor([head.replaced]), -torch.inf)
     class_weights = class_weights.clamp_min(-1e4)  # as good as nothing, but with gradients
