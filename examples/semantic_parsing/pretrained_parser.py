@@ -130,7 +130,8 @@ def parse(
             "input_ids": pad_sequence(rows, True, tokenizer.eos_token_id, padding_side="left"),
             "attention_mask": pad_sequence([torch.ones_like(row) for row in rows], True, 0, padding_side="left"),
         }
-        options: dict[str, Any] = inputs | {"max_new_tokens": LONGEST, "do_sample": False, "pad_token_id": tokenizer.eos_token_id}
+        options: dict[str, Any] = {"max_new_tokens": LONGEST, "do_sample": False}
+        options |= inputs | {"pad_token_id": tokenizer.eos_token_id}
         found = model.generate(**options) if grammar is None else grammar.generate(model, **options)
         written = tokenizer.batch_decode(found[:, inputs["input_ids"].size(1) :], skip_special_tokens=True)
         for place, form in zip(some, written, strict=True):
