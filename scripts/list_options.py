@@ -148,7 +148,7 @@ def system_of(module: str) -> str:
 
 def page_of(system: str) -> str:
     """Return the place of the page of a system in the repository."""
-    return next(f"{folder}/{system}/options.md" for folder in SYSTEMS if (ROOT / folder / system / "__init__.py").exists())
+    return next(f"{each}/{system}/options.md" for each in SYSTEMS if (ROOT / each / system / "__init__.py").exists())
 
 
 def systems_with_options() -> list[str]:

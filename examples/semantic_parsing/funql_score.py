@@ -82,10 +82,11 @@ def report(
         first = exact if first is None else first
         print(f"{name:16}", *(f"{cell:>24}" for cell in cells), p)
     if args.json:
-        of_names = {
-            name: [dict(zip(MEASURES, found.mean(0), strict=True)) for found in files] for name, files in systems.items()
+        named = {
+            name: [dict(zip(MEASURES, found.mean(0), strict=True)) for found in files]
+            for name, files in systems.items()
         }
-        args.json.write_text(json.dumps({"questions": len(gold), "systems": of_names}, indent=1) + "\n", "utf-8")
+        args.json.write_text(json.dumps({"questions": len(gold), "systems": named}, indent=1) + "\n", "utf-8")
 
 
 @one_line_errors("funql_score.py")
