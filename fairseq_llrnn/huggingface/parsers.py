@@ -160,7 +160,7 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         """
         found: dict[Witness, None] = {}
         text = re.sub(r"\bstart\b", "whole_text", self.grammar)  # a rule of another name
-        names = [name for name in dict.fromkeys(RULE.findall(text)) if name != "whole_text"]
+        names = [*dict.fromkeys(RULE.findall(text))]
         rules = [self._read(f"{text}\nstart: {name}") for name in names[: -RULES - 1 : -1]]
         for _ in range(2):  # rules usually follow those that contain them, but some do not
             matchers, rules = [rule for rule in rules if not rule.is_error()], []

@@ -37,7 +37,7 @@ DEPTHS, DEPTHS_AT_START = (2, 8, 24, 400), (100, 24, 400, 12_000)  # … for any
 NODES, NODES_AT_START, NODES_OF_DEPTH = 200, 2_000, 2  # parsers of a search, and more for each token of its depth
 LONGEST_TOKEN = 32  # bytes of tokens in a completion
 SEPARATORS = 2  # the rank of a comma
-RANKS = {0: b"}])>", 1: b"\"'`", 2: b",", 7: b":=", 8: b"[", 9: b"(", 10: b"{<", 11: b" \t\n\r"}  # the search's order
+RANKS = {0: b"}])>", 1: b'"', 2: b",", 2.5: b"'`", 7: b":=", 8: b"[", 9: b"(", 10: b"{<", 11: b" \t\n\r"}  # the search's order
 NOT_PLAIN = {'"', "\\", "\x7f", *map(chr, range(32))}  # characters that JSON strings do not hold as they are
 LETTER, DIGIT, OTHER = 3.0, 5.0, 6.0
 TOKEN_ENDS, WORD_ENDS = 0.5, 4.0  # the longest one of words is first: a key or value that must come next
