@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from fairseq_llrnn.huggingface.limited_search import weights_within
 from fairseq_llrnn.huggingface.normalisation import rows_in_time
 from fairseq_llrnn.huggingface.token_weights import FREE, Row, TokenWeights
 
@@ -48,6 +49,14 @@ class RowWeights(TokenWeights[RowStates]):
             None if part is None else part.within(limit) for part, limit in zip(self.parts, limits, strict=True)
         ]
         return limited
+
+    def without(self, lost: np.ndarray) -> RowWeights:
+        parts = [None if part is None else part.without(lost) for part in self.parts]
+        parts = [
+            part if part is None or limit is None else weights_within(part, limit, 1)
+            for part, limit in zip(parts, self.limits, strict=True)
+        ]
+        return RowWeights(parts, self.limits, self.eos)
 
     def start(self, n: int) -> RowStates:
         each = n // len(self.parts)

@@ -32,6 +32,7 @@ from fairseq_llrnn.features.dictionary import PAD, plain
 from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
+from fairseq_llrnn.huggingface.limited_search import requires_end
 from fairseq_llrnn.huggingface.normalisation import mask_after_eos
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
 from fairseq_llrnn.huggingface.processor import BackgroundProcessor
@@ -288,7 +289,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
     def _next(self, hidden: Tensor, search: Search) -> Tensor:
         """log p of the next token: (N, H) -> (N, 1, K)."""
         head, state = self.head, search.now
-        step = head.step(hidden, state)
+        step = head.step(hidden.masked_fill(search.ended.unsqueeze(1), 0.0), state)  # which may be NaN after an end
         values = to_word_values(step.word_log_probs(), step.view.columns, head.prior)
         return self.to_tokens(values).unsqueeze(1)
 
@@ -371,11 +372,15 @@ class Search:
         self.model, self.head, self.config, self.sentence, self.to_read = model, model.head, config, sentence, to_read
         self.states = PrefixStates(lambda n: start(), self._advance, State.select, unread=0)
         self.end = model.token_of(model.head.eos)
-        ends = torch.as_tensor(self.end if config.eos_token_id is None else config.eos_token_id, device=model.device)
-        self.other_ends = ends[ends.ne(self.end) & model.head.background.needs_length_limit]  # end incomplete texts
+        ends = [self.end] if config.eos_token_id is None else config.eos_token_id
+        self.ends = torch.as_tensor(ends, device=model.device).flatten()
+        size = len(model.words) if model.is_wrapped else len(model.head.prior.session.target.symbols)
+        others = self.ends[self.ends.ne(self.end) & self.ends.ge(0) & self.ends.lt(size)]
+        self.other_ends = others[: len(others) * model.head.background.needs_length_limit]  # end incomplete texts
         self.pad = self.end if (pad := config.pad_token_id) is None else int(pad)
         self.prompt: int | None = None  # how many tokens are there before the first step
         self.now: State  # of the step under way
+        self.ended: Tensor  # (N,) bool, in this step
 
     def step(self, written: Tensor) -> State:
         """The states of hypotheses that have written (N, T)."""
@@ -383,6 +388,7 @@ class Search:
         if self.prompt is None:
             self.prompt = written.size(1)
             self._check_length(written)
+        self.ended = torch.isin(written[:, self.prompt :], self.ends).any(1)
         return self.now
 
     def mask(self, written: Tensor, scores: Tensor) -> Tensor:
@@ -396,9 +402,17 @@ class Search:
             shares = to_word_values(view.log_shares, view.columns, self.head.prior)
             scores = scores.masked_fill(self.model.to_tokens(shares).isneginf(), NEGATIVE_INFINITY)
         if len(self.other_ends):
-            tokens = torch.arange(scores.size(1), device=scores.device)
-            scores = scores.masked_fill(torch.isin(tokens, self.other_ends), NEGATIVE_INFINITY)
-        return mask_after_eos(scores, (written[:, self.prompt :] == self.end).any(1), self.end, self.pad)
+            of_ends = scores[:, self.other_ends]
+            scores = scores.index_fill(1, self.other_ends, NEGATIVE_INFINITY)
+            required = ~of_ends.isneginf() & (scores.amax(1).isneginf() & ~self.ended).unsqueeze(1)
+            if bool(required.any()):
+                raise requires_end(self.other_ends[required.any(0)].tolist(), self._spelled)
+        return mask_after_eos(scores, self.ended, self.end, self.pad)
+
+    def _spelled(self, token: int) -> str:
+        word = int(self.model.words[token]) if self.model.is_wrapped else token
+        symbol: str = self.head.prior.session.target.symbols[word]
+        return symbol
 
     def _check_length(self, written: Tensor) -> None:
         """Raise DataError if nothing complete is within reach."""

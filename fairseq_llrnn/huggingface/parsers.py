@@ -146,6 +146,19 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             )
         return limited
 
+    def without(self, lost: np.ndarray) -> ParserWeights:
+        texts = self.completions.texts
+        if not any(texts[token] for token in np.flatnonzero(lost)):
+            return self
+        left = copy.copy(self)
+        kept = [None if is_lost else text for text, is_lost in zip(texts, lost.tolist(), strict=True)]
+        left.completions, left.hints = Completions(kept, self.cannot_begin, self.eos), cache(left._hints)
+        for name in ("shortest", "groups"):
+            left.__dict__.pop(name, None)
+        if left.shortest is None and self.shortest is not None:
+            raise ValueError("no text is found")
+        return left
+
     @cached_property
     def shortest(self) -> Witness | None:
         """A short text. None: none is found."""
@@ -160,8 +173,8 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             witness = None if matcher.is_error() else self.completions.search(matcher, 1, is_first=True)
             if witness is not None:
                 written = b"".join(self.completions.texts[token] or b"" for token in witness).strip()[1:]
-                found.append(tuple(self.completions.tokens[written[at : at + 1]] for at in range(len(written))))
-        return found
+                found.append(self.completions.fewest(written))
+        return [*filter(None, found)]
 
     @cached_property
     def groups(self) -> list[np.ndarray]:

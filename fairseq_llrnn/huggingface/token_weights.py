@@ -23,6 +23,7 @@ while a processor keeps the rows of its states. With 50,000 tokens and 5 hypothe
 from __future__ import annotations
 
 import copy
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.automata.automaton import END, NOTHING, Automaton
-from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
+from fairseq_llrnn.automata.trimming import NO_END, steps_to_end, trim, with_arcs
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground, View
 from fairseq_llrnn.backgrounds.states import repeat, select
 from fairseq_llrnn.errors import DataError
@@ -69,6 +70,13 @@ class Row:
             places = (self.tokens == token).nonzero().flatten()
             return len(places) > 0 and (self.log_weights is None or bool(self.log_weights[places[0]].isfinite()))
         return self.log_weights is None or bool(self.log_weights[token].isfinite())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no token has weight."""
+        if self.log_weights is not None:
+            return bool(self.log_weights.isneginf().all())
+        return self.tokens is not None and len(self.tokens) == 0
 
     def without(self, lost: Tensor, like: Tensor) -> Row:
         """Return the row without weight for some tokens, (K,) bool."""
@@ -113,6 +121,14 @@ class TokenWeights(Generic[States]):
         """Return weights whose states are of texts of at most so many tokens, the end included."""
         return self
 
+    def without(self, lost: np.ndarray) -> TokenWeights[States]:
+        """Return weights whose texts can end without some tokens, (K,) bool, which no text has.
+
+        Raises:
+            ValueError: there is no such text.
+        """
+        return self
+
     def in_reach(self, states: States, remaining: int) -> list[np.ndarray | None]:
         """Return whether the text can end in time after each token, (K,) bool for each hypothesis.
 
@@ -131,7 +147,7 @@ class TokenAutomaton(TokenWeights[np.ndarray]):
 
     def __init__(self, automaton: Automaton, eos: int, bytes: tuple[ByteAutomaton, ...] = ()) -> None:
         """automaton: of `lift`, over FIRST + K symbols. eos: the token that ends a text."""
-        self.num_tokens, self.bytes = automaton.num_symbols - FIRST, bytes
+        self.num_tokens, self.eos, self.bytes = automaton.num_symbols - FIRST, eos, bytes
         self.dead = automaton.num_states
         tokens = np.where(automaton.tokens == END, eos, automaton.tokens - FIRST)
         nexts = np.where(automaton.tokens == END, self.dead, automaton.nexts)
@@ -206,6 +222,18 @@ class TokenAutomaton(TokenWeights[np.ndarray]):
     def least(self, states: np.ndarray) -> int:
         return int(self.steps[states].max(initial=1))
 
+    def without(self, lost: np.ndarray) -> TokenAutomaton:
+        if not lost[self.tokens.numpy()].any():
+            return self
+        return TokenAutomaton(trim(self.arcs_without(lost)), self.eos, self.bytes)
+
+    def arcs_without(self, lost: np.ndarray) -> Automaton:
+        """Return the automaton over FIRST + K symbols without the arcs of some tokens, (K,) bool."""
+        words = np.arange(FIRST, FIRST + self.num_tokens)
+        words[self.eos] = END
+        left = self.over_words(words, FIRST + self.num_tokens)
+        return with_arcs(left, (left.tokens == END) | ~lost[left.tokens - FIRST])
+
     def dense_nexts(self, state: int) -> np.ndarray:
         """The state after every token, (K,)."""
         span = slice(self.offsets[state], self.offsets[state + 1])
@@ -279,6 +307,12 @@ class RequiredTerms(TokenWeights[np.ndarray]):
                 self._rows[key] = Row(None, weights.to(scores.device))
             found.append(self._rows[key])
         return found
+
+    def without(self, lost: np.ndarray) -> RequiredTerms:
+        parts = [TokenAutomaton(part.arcs_without(lost), self.eos, part.bytes) for part in self.parts]
+        if any(part.steps[0] == NO_END for part in parts):
+            raise ValueError("a term cannot be written")
+        return RequiredTerms(parts, self.eos)
 
     # ---- limits of length -------------------------------------------------------------------------------------------
 
@@ -450,6 +484,11 @@ class _Several(TokenWeights[list[Any]]):
         limited.parts = [part.within(longest) for part in self.parts]
         return limited
 
+    def without(self, lost: np.ndarray) -> TokenWeights[list[Any]]:
+        left = copy.copy(self)
+        left.parts = [part.without(lost) for part in self.parts]
+        return left
+
     def start(self, n: int) -> list[Any]:
         return [part.start(n) for part in self.parts]
 
@@ -501,10 +540,25 @@ class MixtureWeights(_Several):
 
     def __init__(self, parts: Sequence[TokenWeights], weights: Sequence[float]) -> None:
         super().__init__(parts)
-        self.log_weights = np.log(weights).tolist()
+        self.weights = list(weights)
+
+    def without(self, lost: np.ndarray) -> MixtureWeights:
+        parts, weights = [], []
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            try:
+                parts.append(part.without(lost))
+                weights.append(weight)
+            except ValueError:  # another part has texts
+                continue
+        if not parts:
+            raise ValueError("no part has a text")
+        return MixtureWeights(parts, weights)
 
     def _together(self, rows: Sequence[Row], scores: Tensor) -> Row:
-        terms = [row.dense(self.num_tokens, scores) + log_w for row, log_w in zip(rows, self.log_weights, strict=True)]
+        terms = [
+            row.dense(self.num_tokens, scores) + math.log(weight)
+            for row, weight in zip(rows, self.weights, strict=True)
+        ]
         return Row(None, torch.stack(terms).logsumexp(0))
 
     def in_reach(self, states: list[Any], remaining: int) -> list[np.ndarray | None]:

@@ -182,7 +182,8 @@ class Completions:
         """
         recent, others = masks[-RECENT:], []
         candidates, are_few = self._candidates(masks[-1], is_first)
-        if are_few or _has(masks[-1], self.tokens[b'"']):
+        quote = self.tokens.get(b'"')
+        if are_few or quote is None or _has(masks[-1], quote):
             hints = tuple
         for token in candidates:
             rank = self.ranks[self.texts[token][0]]  # type: ignore[index]
@@ -230,6 +231,12 @@ class Completions:
     def _in_fewest_tokens(self, matcher: Any, witness: Witness, is_first: bool) -> Witness:
         """The same text in as few tokens as possible."""
         text = b"".join(self.texts[token] or b"" for token in witness[:-1])
+        shorter = (*self.fewest(text, is_first), self.eos)
+        is_right = len(shorter) > 1 and matcher.validate_tokens([*shorter]) == len(shorter)
+        return shorter if is_right else witness
+
+    def fewest(self, text: bytes, is_first: bool = False) -> Witness:
+        """Return as few tokens as possible that write a text, or none if no tokens do."""
         best: list[tuple[int, int]] = [(0, -1)] * (len(text) + 1)  # the number of tokens from each place, the first one
         for begin in reversed(range(len(text))):
             ways = []
@@ -240,12 +247,12 @@ class Completions:
             best[begin] = min(ways, default=(len(text) + 1, -1))
         found: list[int] = []
         at = 0
-        while at < len(text) and best[at][1] >= 0:
+        while at < len(text):
+            if best[at][1] < 0:
+                return ()
             found.append(best[at][1])
             at += len(self.texts[found[-1]] or b"")
-        shorter = (*found, self.eos)
-        is_right = at == len(text) and matcher.validate_tokens([*shorter]) == len(shorter)
-        return shorter if is_right else witness
+        return tuple(found)
 
 
 def _after(matcher: Any, tokens: Witness) -> Iterator[tuple[Witness, bytes]]:
