@@ -17,6 +17,7 @@ from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.errors import DataError, OptionError, check_choice
 from fairseq_llrnn.features.dictionary import EOS, PAD, SPECIALS, WordList
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.huggingface.combinations import ProcessorParts
 from fairseq_llrnn.huggingface.constraints import (
     byte_automaton,
     grammar_bytes,
@@ -50,10 +51,8 @@ from fairseq_llrnn.ngrams.to_automaton import OTHER_UNK
 OWN_REGEX = Limits(states=5_000, seconds=3.0, megabytes=300)  # of larger ones, llguidance is quicker
 
 
-class MakesConstraints:
+class MakesConstraints(ProcessorParts):
     """The constructors `from_…`."""
-
-    _from_weights: Any
 
     @classmethod
     def from_regex(

@@ -14,26 +14,14 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.huggingface.parsed_texts import ParsesTexts
 from fairseq_llrnn.huggingface.token_weights import TokenWeights
 
 NAMED = 3  # ends in a message
 
 
-class LimitedSearch:
+class LimitedSearch(ParsesTexts):
     """Searches within a number of tokens, as methods of a BackgroundProcessor (a mixin)."""
-
-    weights: TokenWeights[Any]
-    eos: int
-    longest: int | None
-    sentences: int | None
-    finds_unread: bool
-    states: Any  # prefix_states.py
-    texts: Any
-    other_ends: Tensor | None
-    by_ends: dict[tuple[int, ...], Self]
-    spelled: Callable[[int], str]
-    parse: Any
-    _from_weights: Any
 
     def generate(
         self, model: Any, *inputs: Any, logits_processor: Sequence[Any] | None = None, parse: bool = False,
@@ -132,6 +120,10 @@ class LimitedSearch:
             found = self._from_weights(weights, self.eos, unread, self.longest, self.sentences, self.texts)
             self.by_ends[key], found.other_ends = found, others
         return self.by_ends[key]
+
+    def spelled(self, token: int) -> str:
+        """Return how messages write a token."""
+        return "" if self.texts is None else self.texts.spelled[token].decode(errors="replace")
 
 
 def requires_end(tokens: Sequence[int], spelled: Callable[[int], str]) -> DataError:

@@ -47,7 +47,6 @@ from fairseq_llrnn.huggingface.healing import HealsPrompts
 from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Limits, Meter, TokenTexts
 from fairseq_llrnn.huggingface.limited_search import LimitedSearch, requires_end, weights_within
 from fairseq_llrnn.huggingface.normalisation import end_rows_, normalised, rows_in_time
-from fairseq_llrnn.huggingface.parsed_texts import ParsesTexts
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
 from fairseq_llrnn.huggingface.token_weights import (
     FREE,
@@ -71,18 +70,12 @@ except ImportError:  # scores of another search
 __all__ = ["BackgroundProcessor", "Limits", "Tag"]
 
 
-class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesTexts, LogitsProcessor):
+class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, LogitsProcessor):
     """log p of all tokens -> log p' (module docstring).
 
     `a * b` is the product of two processors, and `BackgroundProcessor.mixture([a, b], [0.3, 0.7])` a mixture.
     `BackgroundProcessor.per_row([a, None, b])` has one for each row of a batch, and None for a free row.
     """
-
-    weights: TokenWeights
-    eos: int
-    texts: TokenTexts | None = None  # of the tokenizer, if there is one
-    other_ends: Tensor | None = None  # (K,) bool, tokens that end texts of a model, and none of the constraint
-    by_ends: dict[tuple[int, ...], Self]  # the processors without other ends of a model
 
     def __init__(
         self, prior: Prior, words: Tensor, *, unread: int | None = None, longest: int | None = None,
@@ -304,10 +297,6 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
             ends = torch.tensor([text is None for text in texts])
         ends = torch.cat([ends, ends.new_zeros(1)]).to(written.device)  # the model may have more tokens
         return ended | (is_free & ends[written.clamp_max(self.weights.num_tokens)].any(1))
-
-    def spelled(self, token: int) -> str:
-        """Return how messages write a token."""
-        return "" if self.texts is None else self.texts.spelled[token].decode(errors="replace")
 
     def _is_new_prompt(
         self, written: Tensor, sentence: Tensor | None, dead: list[int], ended: list[bool]
