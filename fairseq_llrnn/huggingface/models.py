@@ -32,11 +32,11 @@ from fairseq_llrnn.features.dictionary import PAD, plain
 from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
+from fairseq_llrnn.huggingface.background_weights import to_word_values
 from fairseq_llrnn.huggingface.limited_search import requires_end
 from fairseq_llrnn.huggingface.normalisation import mask_after_eos
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
 from fairseq_llrnn.huggingface.processor import BackgroundProcessor
-from fairseq_llrnn.huggingface.token_weights import to_word_values
 from fairseq_llrnn.huggingface.wrapping import Recipes, head_width, wrapped
 from fairseq_llrnn.output.records import State
 from fairseq_llrnn.prior.prior import Prior

@@ -39,8 +39,10 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import EOS, PAD
 from fairseq_llrnn.head.checks import check_source_ids
+from fairseq_llrnn.huggingface.background_weights import BackgroundWeights
 from fairseq_llrnn.huggingface.batch_rows import RowWeights
 from fairseq_llrnn.huggingface.combinations import common_options, constraints_of
+from fairseq_llrnn.huggingface.combined_weights import MixtureWeights, ProductWeights
 from fairseq_llrnn.huggingface.constructors import MakesConstraints
 from fairseq_llrnn.huggingface.free_text import FreeTextWeights, Tag
 from fairseq_llrnn.huggingface.healing import HealsPrompts
@@ -48,16 +50,8 @@ from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Limits, Meter, Token
 from fairseq_llrnn.huggingface.limited_search import LimitedSearch, requires_end, weights_within
 from fairseq_llrnn.huggingface.normalisation import end_rows_, normalised, rows_in_time
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
-from fairseq_llrnn.huggingface.token_weights import (
-    FREE,
-    BackgroundWeights,
-    MixtureWeights,
-    ProductWeights,
-    RequiredTerms,
-    Row,
-    TokenAutomaton,
-    TokenWeights,
-)
+from fairseq_llrnn.huggingface.required_terms import RequiredTerms
+from fairseq_llrnn.huggingface.token_weights import FREE, Row, TokenAutomaton, TokenWeights
 from fairseq_llrnn.huggingface.token_words import check_terms
 from fairseq_llrnn.output.normalisers import check_scores
 from fairseq_llrnn.prior.prior import Prior
