@@ -9,8 +9,8 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface.free_text import FreeTextWeights, Tag
-from fairseq_llrnn.huggingface.lifting import TokenTexts
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
+from fairseq_llrnn.huggingface.token_texts import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import TokenWeights
 
 

@@ -5,7 +5,7 @@
     words     texts of words from a list, with separators between them
     terms     texts that have one of several forms of a term somewhere
 
-All are untrusted: `Meter` counts states, time and memory (lifting.py). Bytes that no set of bytes in an expression
+All are untrusted: `Meter` counts states, time and memory (byte_automata.py). Bytes that no set of an expression
 tells apart are one symbol, so that `.` costs a few arcs.
 """
 
@@ -24,7 +24,7 @@ from fairseq_llrnn.automata.regular import Sequence as Concatenation
 from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.huggingface.lifting import BYTES, BYTES_PER_STEP, FIRST, ByteAutomaton, Meter, utf8_size
+from fairseq_llrnn.huggingface.byte_automata import BYTES, BYTES_PER_STEP, FIRST, ByteAutomaton, Meter, utf8_size
 
 ANY_BYTE = Words(tuple(range(BYTES)))
 EMPTY: Node = Concatenation(())

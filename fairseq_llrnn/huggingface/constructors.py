@@ -18,6 +18,7 @@ from fairseq_llrnn.errors import DataError, OptionError, check_choice
 from fairseq_llrnn.features.dictionary import EOS, PAD, SPECIALS, WordList
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.huggingface.background_weights import BackgroundWeights
+from fairseq_llrnn.huggingface.byte_automata import USUAL_LIMITS, ByteAutomaton, LimitError, Limits, Meter, utf8_size
 from fairseq_llrnn.huggingface.combinations import ProcessorParts
 from fairseq_llrnn.huggingface.constraints import (
     byte_automaton,
@@ -27,21 +28,12 @@ from fairseq_llrnn.huggingface.constraints import (
     words_automaton,
 )
 from fairseq_llrnn.huggingface.free_text import Tag
-from fairseq_llrnn.huggingface.lifting import (
-    USUAL_LIMITS,
-    ByteAutomaton,
-    LimitError,
-    Limits,
-    Meter,
-    TokenTexts,
-    lift_canonical,
-    token_texts,
-    utf8_size,
-)
+from fairseq_llrnn.huggingface.lifting import lift_canonical
 from fairseq_llrnn.huggingface.parsers import parser_weights
 from fairseq_llrnn.huggingface.regular_expressions import byte_node, parse_regex, rust_regex
 from fairseq_llrnn.huggingface.required_terms import RequiredTerms
 from fairseq_llrnn.huggingface.schemas import json_reader, lark_of_schema
+from fairseq_llrnn.huggingface.token_texts import TokenTexts, token_texts
 from fairseq_llrnn.huggingface.token_weights import TokenAutomaton, TokenWeights
 from fairseq_llrnn.huggingface.token_words import dictionary_of, numbers_of_tokens
 from fairseq_llrnn.huggingface.tools import TOOL_CALL, Tools, schema_of_calls

@@ -25,7 +25,8 @@ from torch import Tensor
 from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, check_least
-from fairseq_llrnn.huggingface.lifting import BYTES, TokenTexts, utf8_size
+from fairseq_llrnn.huggingface.byte_automata import BYTES, utf8_size
+from fairseq_llrnn.huggingface.token_texts import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import Row, TokenWeights
 
 LONGEST = 256  # bytes of a tag's string, since each of them has a number for each token

@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.huggingface.byte_automata import USUAL_LIMITS, Meter, utf8_size
 from fairseq_llrnn.huggingface.combinations import ProcessorParts
-from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Meter, TokenTexts, utf8_size
 from fairseq_llrnn.huggingface.parsers import ParserWeights
+from fairseq_llrnn.huggingface.token_texts import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import TokenAutomaton, TokenWeights
 
 

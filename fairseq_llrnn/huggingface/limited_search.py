@@ -115,13 +115,13 @@ class LimitedSearch(ParsesTexts):
                 weights = self.weights.without(others.numpy())
             except ValueError:
                 written = [token for token in key if self.texts is None or self.texts.later[token]]
-                raise requires_end(written or key, self.spelled) from None
+                raise requires_end(written or key, self._spelled) from None
             unread = None if self.finds_unread else self.states.unread
             found = self._from_weights(weights, self.eos, unread, self.longest, self.sentences, self.texts)
             self.by_ends[key], found.other_ends = found, others
         return self.by_ends[key]
 
-    def spelled(self, token: int) -> str:
+    def _spelled(self, token: int) -> str:
         """Return how messages write a token."""
         return "" if self.texts is None else self.texts.spelled[token].decode(errors="replace")
 

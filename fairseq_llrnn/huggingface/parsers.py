@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, need_library
-from fairseq_llrnn.huggingface.lifting import Meter, TokenTexts
+from fairseq_llrnn.huggingface.byte_automata import Meter
 from fairseq_llrnn.huggingface.schema_lengths import Steps
 from fairseq_llrnn.huggingface.schemas import unsupported_keywords
+from fairseq_llrnn.huggingface.token_texts import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import DENSE, MOST_CACHED, Row, TokenWeights
 from fairseq_llrnn.huggingface.witnesses import MERGED, Completions, Witness
 

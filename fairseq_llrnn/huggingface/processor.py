@@ -41,16 +41,17 @@ from fairseq_llrnn.features.dictionary import EOS, PAD
 from fairseq_llrnn.head.checks import check_source_ids
 from fairseq_llrnn.huggingface.background_weights import BackgroundWeights
 from fairseq_llrnn.huggingface.batch_rows import RowWeights
+from fairseq_llrnn.huggingface.byte_automata import USUAL_LIMITS, Limits, Meter
 from fairseq_llrnn.huggingface.combinations import common_options, constraints_of
 from fairseq_llrnn.huggingface.combined_weights import MixtureWeights, ProductWeights
 from fairseq_llrnn.huggingface.constructors import MakesConstraints
 from fairseq_llrnn.huggingface.free_text import FreeTextWeights, Tag
 from fairseq_llrnn.huggingface.healing import HealsPrompts
-from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Limits, Meter, TokenTexts
 from fairseq_llrnn.huggingface.limited_search import LimitedSearch, requires_end, weights_within
 from fairseq_llrnn.huggingface.normalisation import end_rows_, normalised, rows_in_time
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
 from fairseq_llrnn.huggingface.required_terms import RequiredTerms
+from fairseq_llrnn.huggingface.token_texts import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import FREE, Row, TokenAutomaton, TokenWeights
 from fairseq_llrnn.huggingface.token_words import check_terms
 from fairseq_llrnn.output.normalisers import check_scores
@@ -267,7 +268,7 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, LogitsP
                 check_scores(scores[live].amax(1), "BackgroundProcessor")
             if required := [row for row in live if kept[row].is_empty]:
                 ends = [] if self.other_ends is None else self.other_ends.nonzero().flatten().tolist()
-                raise requires_end([end for end in ends if rows[required[0]].has(end)], self.spelled)
+                raise requires_end([end for end in ends if rows[required[0]].has(end)], self._spelled)
             if self._is_new_prompt(input_ids, sentence, dead, self._have_ended(input_ids[:, :-1], rows).tolist()):
                 self.states.forget()
                 return self(input_ids, scores)

@@ -34,7 +34,9 @@ from torch import Tensor
 from fairseq_llrnn.automata.automaton import END, NOTHING, Automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end, trim, with_arcs
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
-from fairseq_llrnn.huggingface.lifting import FIRST, ByteAutomaton, Meter, TokenTexts, lift
+from fairseq_llrnn.huggingface.byte_automata import FIRST, ByteAutomaton, Meter
+from fairseq_llrnn.huggingface.lifting import lift
+from fairseq_llrnn.huggingface.token_texts import TokenTexts
 
 DENSE = 4  # a row of more than K / DENSE tokens is one of all tokens
 MOST_CACHED = 256_000_000  # bytes of rows of all tokens

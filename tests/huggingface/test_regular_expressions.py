@@ -16,8 +16,8 @@ from tiny_tokenizers import tiny_tokenizer
 from fairseq_llrnn.automata.regular import Choice, Sequence
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface import BackgroundProcessor, Limits, constructors
-from fairseq_llrnn.huggingface.lifting import token_texts
 from fairseq_llrnn.huggingface.regular_expressions import Characters, Expression, parse_regex
+from fairseq_llrnn.huggingface.token_texts import token_texts
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 
