@@ -16,7 +16,8 @@ combinations.py compares the processors of a product or mixture.
 limited_search.py takes the limit of a search from `generate`.
 normalisation.py and prefix_states.py compute log p′ and follow the hypotheses of a search.
 word_ngrams.py gives tokens the weights of n-grams over words.
-models.py has what the models with the head share: files, numbers of words, searches.
+models.py has what the models with the head share: files, numbers of words, searches (model_search.py).
+word_tables.py has the words that their networks read.
 causal_lm.py has language models over any AutoModel.
 seq2seq.py has encoder-decoders over any AutoModel.
 wrapping.py puts the head on a pretrained model.
