@@ -224,12 +224,10 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, LogitsP
                 f"per_row: expected processors without sources, or with that of their row, found one with {sentences}; "
                 "give the whole batch one processor"
             )
-        parts, limits = [], []
-        for processor in processors:
-            limit = None if processor is None else processor.longest if longest is None else longest
-            weights = None if processor is None else processor.weights
-            parts.append(weights if weights is None or limit is None else weights_within(weights, limit, 1))
-            limits.append(limit)
+        parts = [None if processor is None else processor.weights for processor in processors]
+        limits = [
+            None if processor is None else processor.longest if longest is None else longest for processor in processors
+        ]
         weights = RowWeights(parts, limits, given[0].eos)
         rows = cls._from_weights(weights, given[0].eos, unread, None, len(parts), texts)
         rows.of_rows = list(processors)
