@@ -66,6 +66,7 @@ class Completions:
         """
         self.texts, self.cannot_begin, self.eos = texts, cannot_begin, eos
         self.ranks = _ranks()
+        self.can_undo = True  # whether the parser of the search can take tokens back
         self.orders: dict[int, list[float]] = {}  # of tokens that were tried
         self.tokens: dict[bytes, int] = {}
         for token, text in enumerate(texts):
@@ -142,6 +143,7 @@ class Completions:
         left = (NODES_AT_START if is_first else NODES) + NODES_OF_DEPTH * depth
         path: list[Witness] = []
         masks: list[bytes] = [matcher.compute_bitmask()]
+        self.can_undo = self._can_undo(matcher, masks[0])
         stack = [self._children(matcher, masks, is_first, hints)]
         while stack:
             found = next(stack[-1], None)
@@ -154,24 +156,24 @@ class Completions:
                 if path:
                     path.pop()
                 continue
-            tokens, mask = found
+            tokens, mask, after = found
             path.append(tokens)
-            if matcher.is_accepting():
+            if after.is_accepting():
                 return (*chain(*path), self.eos)
             for at in reversed(range(len(witness) - 1)):
-                if _has(mask, witness[at]) and matcher.validate_tokens([*witness[at:]]) == len(witness) - at:
+                if _has(mask, witness[at]) and after.validate_tokens([*witness[at:]]) == len(witness) - at:
                     return (*chain(*path), *witness[at:])
             if len(path) < depth:
                 masks.append(mask)
-                stack.append(self._children(matcher, masks, False, hints))
+                stack.append(self._children(after, masks, False, hints))
             else:
                 path.pop()
         return None
 
     def _children(
         self, matcher: Any, masks: list[bytes], is_first: bool, hints: Hints
-    ) -> Iterator[tuple[Witness, bytes]]:
-        """The tokens that the search tries, and the masks after them. Those without progress are last.
+    ) -> Iterator[tuple[Witness, bytes, Any]]:
+        """The tokens that the search tries, and masks and parsers after them. Those without progress are last.
 
         A token makes no progress if it leads to the mask of a recent parser, and neither closes nor separates. Hints
         are tried after letters and digits, in strings that cannot end yet.
@@ -189,15 +191,34 @@ class Completions:
             rank = self.ranks[self.texts[token][0]]  # type: ignore[index]
             if rank >= OTHER:
                 for hint in hints():
-                    yield from _after(matcher, hint)
+                    yield from self._after(matcher, hint)
                 hints = tuple
-            for found in _after(matcher, (token,)):
+            for found in self._after(matcher, (token,)):
                 if found[1] not in recent or (are_few and rank <= SEPARATORS):
                     yield found
                 else:
                     others.append(token)
         for token in others:
-            yield from _after(matcher, (token,))
+            yield from self._after(matcher, (token,))
+
+    def _can_undo(self, matcher: Any, mask: bytes) -> bool:
+        """Return whether a parser can take a token back: not with `max_tokens` or `stop` in a Lark grammar."""
+        other = matcher.deep_copy()
+        token = next((token for token in self._candidates(mask, False)[0]), None)
+        return token is None or not other.consume_token(token) or bool(other.rollback(1))
+
+    def _after(self, matcher: Any, tokens: Witness) -> Iterator[tuple[Witness, bytes, Any]]:
+        """The tokens, and the mask and parser after them, if they are allowed.
+
+        The parser is the given one, which reads the tokens while they are tried, or a copy if it cannot take them back.
+        """
+        if matcher.validate_tokens([*tokens]) < len(tokens):
+            return
+        after = matcher if self.can_undo else matcher.deep_copy()
+        if after.consume_tokens([*tokens]):
+            yield tokens, after.compute_bitmask(), after
+            if self.can_undo:
+                matcher.rollback(len(tokens))
 
     def _candidates(self, mask: bytes, is_first: bool) -> tuple[list[int], bool]:
         """The tokens that the search tries, in their order, and whether these are all that are allowed."""
@@ -253,13 +274,6 @@ class Completions:
             found.append(best[at][1])
             at += len(self.texts[found[-1]] or b"")
         return tuple(found)
-
-
-def _after(matcher: Any, tokens: Witness) -> Iterator[tuple[Witness, bytes]]:
-    """The tokens and the mask after them, if they are allowed. Meanwhile the parser has read them."""
-    if matcher.validate_tokens([*tokens]) == len(tokens) and matcher.consume_tokens([*tokens]):
-        yield tokens, matcher.compute_bitmask()
-        matcher.rollback(len(tokens))
 
 
 def _has(mask: bytes, token: int) -> bool:

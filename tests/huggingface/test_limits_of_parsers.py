@@ -76,6 +76,8 @@ def test_the_texts_of_random_grammars_are_those_of_an_enumeration(seed: int) -> 
     ("grammar", "texts"),
     [
         ('start: x "b"\nx[max_tokens=2]: /a+/\n', "ab aab"),
+        ('start: x "b"\nx[max_tokens=2]: /a*/ "c"\n', "cb acb aab"),
+        ('start: x "b"\nx[stop="c"]: /a*/\n', "cb acb aacb"),
         ('start: x "a"\nx[lazy]: /[ab]+b/\n', "aba aaba bba baba"),
         ('start: x "a"\nx[suffix="b"]: /a+/\n', "aba aaba"),
         ('start: %regex {"substring_chars": "abc"} "a"\n', "a aa ba ca aba bca abca"),
