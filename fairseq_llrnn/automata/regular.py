@@ -15,8 +15,10 @@ piece after the other; nondeterministic.py then makes it deterministic.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Generic, TypeVar, Union
 
 import numpy as np
 
@@ -32,6 +34,10 @@ TOKEN = re.compile(r'#.*|\s+|"((?:[^"\\]|\\.)*)"|(\{\d{1,18}(?:,\d{0,18})?\})|([
 POSTFIX = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
 
+Leaf = TypeVar("Leaf")
+Other = TypeVar("Other")
+
+
 @dataclass(frozen=True)
 class Words:
     """Any of these symbols."""
@@ -40,30 +46,49 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Sequence:
+class Sequence(Generic[Leaf]):
     """All parts, one after the other."""
 
-    parts: tuple[Node, ...]
+    parts: tuple[Tree[Leaf], ...]
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Generic[Leaf]):
     """Any of the parts."""
 
-    parts: tuple[Node, ...]
+    parts: tuple[Tree[Leaf], ...]
 
 
 @dataclass(frozen=True)
-class Repeat:
+class Repeat(Generic[Leaf]):
     """A part, from `least` to `most` times. None: without limit."""
 
-    part: Node
+    part: Tree[Leaf]
     least: int
     most: int | None
     name: str  # its text and place, for messages
 
 
-Node = Words | Sequence | Choice | Repeat
+Tree = Union[Leaf, Sequence[Leaf], Choice[Leaf], Repeat[Leaf]]  # noqa: UP007 - of a TypeVar
+Node = Tree[Words]
+
+
+def with_leaves(tree: Tree[Leaf], change: Callable[[Leaf], Tree[Other]]) -> Tree[Other]:
+    """Return a tree with other leaves. Parts that are one object stay one, and `change` is called once for each."""
+    known: dict[int, Tree[Other]] = {}
+
+    def changed(part: Any) -> Any:
+        if id(part) not in known:
+            if isinstance(part, Repeat):
+                known[id(part)] = Repeat(changed(part.part), part.least, part.most, part.name)
+            elif isinstance(part, Sequence | Choice):
+                known[id(part)] = type(part)(tuple(map(changed, part.parts)))
+            else:
+                known[id(part)] = change(part)
+        return known[id(part)]
+
+    found: Tree[Other] = changed(tree)
+    return found
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,10 @@ OPTIONS = {
     "--prefix-size": ("N", "words of each line that begin its hypothesis (0: a language model samples sentences)"),
     "--input": ("FILE", "file to read (default: stdin)"),
 }
+CONSTRAINTS = (
+    "a grammar or regular expression in the prior of the training (llrnn prior --background automaton:FILE), required "
+    "terms after a tab in each line (llrnn prior --evidence terms); see the guides grammars and copying-and-terminology"
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class FairseqCommand:
             metavar, text = OPTIONS[name]
             data.add_argument(name, metavar=metavar, help=text)
         data.add_argument("--cpu", action="store_true", help="use no GPU")
+        if "--beam" in self.options:
+            parser.add_argument_group("constraints", CONSTRAINTS)
         output = parser.add_argument_group("all other options of fairseq work, too")
         output.add_argument("-v", action="store_true", help="print all messages of fairseq")
         output.add_argument("--help-all", action="store_true", help="show all of fairseq's options")

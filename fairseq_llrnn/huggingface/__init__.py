@@ -7,13 +7,17 @@ parsers.py and schemas.py read Lark grammars and JSON schemas by llguidance. sch
 witnesses.py and schema_lengths.py find how their texts end within a number of tokens.
 free_text.py has constraints in free text, tools.py calls of tools, batch_rows.py a constraint for each row of a batch.
 parsed_texts.py returns the objects that texts stand for.
-lifting.py and token_weights.py turn these into weights of any tokenizer's tokens. token_words.py has tokens of a prior.
+byte_automata.py has these automata, and what they may cost.
+token_texts.py, lifting.py and token_weights.py turn them into weights of any tokenizer's tokens.
+required_terms.py, background_weights.py and combined_weights.py have other weights.
+token_words.py has tokens of a prior.
 healing.py begins a constraint inside the last tokens of a prompt.
 combinations.py compares the processors of a product or mixture.
 limited_search.py takes the limit of a search from `generate`.
 normalisation.py and prefix_states.py compute log p′ and follow the hypotheses of a search.
 word_ngrams.py gives tokens the weights of n-grams over words.
-models.py has what the models with the head share: files, numbers of words, searches.
+models.py has what the models with the head share: files, numbers of words, searches (model_search.py).
+word_tables.py has the words that their networks read.
 causal_lm.py has language models over any AutoModel.
 seq2seq.py has encoder-decoders over any AutoModel.
 wrapping.py puts the head on a pretrained model.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from fairseq_llrnn.huggingface.limited_search import weights_within
 from fairseq_llrnn.huggingface.normalisation import rows_in_time
 from fairseq_llrnn.huggingface.token_weights import FREE, Row, TokenWeights
 
@@ -37,8 +38,15 @@ class RowWeights(TokenWeights[RowStates]):
         Args:
             parts: the weights of each row. None: a free row.
             limits: the most tokens of each row, the end included. None: no limit.
+
+        Raises:
+            DataError: a row has no text that is short enough.
         """
-        self.parts, self.limits, self.eos = list(parts), list(limits), eos
+        self.parts = [
+            part if part is None or limit is None else weights_within(part, limit, 1)
+            for part, limit in zip(parts, limits, strict=True)
+        ]
+        self.limits, self.eos = list(limits), eos
         self.num_tokens = next(part.num_tokens for part in parts if part is not None)
 
     def within(self, longest: int) -> RowWeights:
@@ -48,6 +56,10 @@ class RowWeights(TokenWeights[RowStates]):
             None if part is None else part.within(limit) for part, limit in zip(self.parts, limits, strict=True)
         ]
         return limited
+
+    def without(self, lost: np.ndarray) -> RowWeights:
+        parts = [None if part is None else part.without(lost) for part in self.parts]
+        return RowWeights(parts, self.limits, self.eos)
 
     def start(self, n: int) -> RowStates:
         each = n // len(self.parts)

@@ -30,18 +30,11 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.huggingface.models import (
-    NOT_READ,
-    LogLinearConfig,
-    LogLinearModel,
-    Search,
-    TargetWords,
-    check_first_token,
-    scale_of,
-    special_tokens,
-)
+from fairseq_llrnn.huggingface.model_search import NOT_READ, Search
+from fairseq_llrnn.huggingface.models import LogLinearConfig, LogLinearModel, check_first_token, special_tokens
 from fairseq_llrnn.huggingface.scoring import ScoresTexts
 from fairseq_llrnn.huggingface.training import OutputRows
+from fairseq_llrnn.huggingface.word_tables import TargetWords, scale_of
 from fairseq_llrnn.prior.prior import Prior
 
 OWN_CACHE = ("cpmant", "minimax")  # networks with caches that only their own classes make

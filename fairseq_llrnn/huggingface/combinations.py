@@ -1,30 +1,39 @@
-"""What processors of one combination have in common."""
+"""The attributes of processors, and what those of one combination have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface.free_text import FreeTextWeights, Tag
-from fairseq_llrnn.huggingface.lifting import TokenTexts
+from fairseq_llrnn.huggingface.prefix_states import PrefixStates
+from fairseq_llrnn.huggingface.token_texts import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import TokenWeights
 
 
-class Processor(Protocol):
-    """The attributes of a BackgroundProcessor that combinations compare."""
+class ProcessorParts:
+    """What a BackgroundProcessor has, for the mixins that it is made of, and for combinations."""
 
     weights: TokenWeights[Any]
     eos: int
-    texts: TokenTexts | None
+    texts: TokenTexts | None = None  # of the tokenizer, if there is one
     sentences: int | None
-    states: Any  # prefix_states.py
+    states: PrefixStates[Any]
     finds_unread: bool
     longest: int | None
+    other_ends: Tensor | None = None  # (K,) bool, tokens that end texts of a model, and none of the constraint
+    by_ends: dict[tuple[int, ...], Self]  # the processors without other ends of a model
+    read: Callable[[str], Any] | None = None  # of the text that is constrained. None: the text itself
+    of_rows: Sequence[Self | None] | None = None  # of `per_row`
+    _from_weights: Any
+    per_row: Any
 
 
 def common_options(
-    kind: str, processors: Sequence[Processor], unread: int | None, longest: int | None
+    kind: str, processors: Sequence[ProcessorParts], unread: int | None, longest: int | None
 ) -> tuple[int | None, int | None, int | None, TokenTexts | None]:
     """Return `unread`, `longest`, the number of sources and the texts of tokens of a combination.
 
@@ -56,7 +65,7 @@ def common_options(
     return unread, longest, next(iter(sentences), None), next(iter(texts), None)
 
 
-def constraints_of(kind: str, processors: Sequence[Processor]) -> tuple[list[TokenWeights], Tag | None]:
+def constraints_of(kind: str, processors: Sequence[ProcessorParts]) -> tuple[list[TokenWeights], Tag | None]:
     """Return the weights of processors inside of free text, and their tag.
 
     Raises:

@@ -5,7 +5,7 @@
     words     texts of words from a list, with separators between them
     terms     texts that have one of several forms of a term somewhere
 
-All are untrusted: `Meter` counts states, time and memory (lifting.py). Bytes that no set of bytes in an expression
+All are untrusted: `Meter` counts states, time and memory (byte_automata.py). Bytes that no set of an expression
 tells apart are one symbol, so that `.` costs a few arcs.
 """
 
@@ -19,15 +19,15 @@ from fairseq_llrnn.automata.grammar import grammar_automaton
 from fairseq_llrnn.automata.grammar_file import ARROW, parse_grammar
 from fairseq_llrnn.automata.nondeterministic import EMPTY as NOTHING_READ
 from fairseq_llrnn.automata.nondeterministic import Paths, to_automaton
-from fairseq_llrnn.automata.regular import Choice, Node, Repeat, Words, add_arcs, num_arcs
+from fairseq_llrnn.automata.regular import Choice, Node, Repeat, Words, add_arcs, num_arcs, with_leaves
 from fairseq_llrnn.automata.regular import Sequence as Concatenation
 from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.huggingface.lifting import BYTES, BYTES_PER_STEP, FIRST, ByteAutomaton, Meter, utf8_size
+from fairseq_llrnn.huggingface.byte_automata import BYTES, BYTES_PER_STEP, FIRST, ByteAutomaton, Meter, utf8_size
 
 ANY_BYTE = Words(tuple(range(BYTES)))
-EMPTY = Concatenation(())
+EMPTY: Node = Concatenation(())
 
 
 # ---- expressions over bytes -----------------------------------------------------------------------------------------
@@ -39,10 +39,12 @@ def byte_automaton(node: Node, meter: Meter) -> ByteAutomaton:
     Raises:
         LimitError: more states, time or memory than the meter allows. DataError: it has no string.
     """
-    class_of = _classes(node)
     paths = Paths()
     try:
-        by_class = _over_classes(node, class_of, {})
+        class_of = _classes(node)
+        by_class = with_leaves(
+            node, lambda leaf: Words(tuple((FIRST + np.unique(class_of[list(leaf.symbols)])).tolist()))
+        )
         meter.check_memory(BYTES_PER_STEP * num_arcs(by_class))
         paths.finals[add_arcs(by_class, paths, 0)] = 0.0
         _drop_passages(paths)
@@ -86,17 +88,8 @@ def _drop_passages(paths: Paths) -> None:
 
 def _classes(node: Node) -> np.ndarray:
     """The class of each byte, (256,): bytes that every set of the expression has or has not. −1 for none."""
-    sets: dict[tuple[int, ...], None] = {}
-    waiting, seen = [node], set()
-    while waiting:
-        part = waiting.pop()
-        if id(part) in seen:
-            continue
-        seen.add(id(part))
-        if isinstance(part, Words):
-            sets[part.symbols] = None
-        else:
-            waiting += [part.part] if isinstance(part, Repeat) else part.parts
+    sets: dict[tuple[int, ...], Words] = {}
+    with_leaves(node, lambda leaf: sets.setdefault(leaf.symbols, leaf))
     codes, used = np.zeros(BYTES, dtype=np.int64), np.zeros(BYTES, dtype=bool)
     for symbols in sets:
         member = np.zeros(BYTES, dtype=np.int64)
@@ -106,19 +99,6 @@ def _classes(node: Node) -> np.ndarray:
     class_of = np.full(BYTES, -1, dtype=np.int64)
     class_of[used] = np.unique(codes[used], return_inverse=True)[1]
     return class_of
-
-
-def _over_classes(node: Node, class_of: np.ndarray, memo: dict[int, Node]) -> Node:
-    found = memo.get(id(node))
-    if found is None:
-        if isinstance(node, Words):
-            found = Words(tuple((FIRST + np.unique(class_of[list(node.symbols)])).tolist()))
-        elif isinstance(node, Repeat):
-            found = Repeat(_over_classes(node.part, class_of, memo), node.least, node.most, node.name)
-        else:
-            found = type(node)(tuple(_over_classes(part, class_of, memo) for part in node.parts))
-        memo[id(node)] = found
-    return found
 
 
 def literal(text: bytes) -> Node:
@@ -220,9 +200,9 @@ def term_automaton(forms: Sequence[str], meter: Meter) -> ByteAutomaton:
     """
     inside = Words(tuple(byte for byte in range(BYTES) if byte >= 0x80 or chr(byte).isalnum()))
     outside = Words(tuple(sorted({*range(BYTES)} - {*inside.symbols})))
-    anything = Repeat(ANY_BYTE, 0, None, "any bytes")
-    apart_before = Choice((EMPTY, Concatenation((anything, outside))))
-    apart_after = Choice((EMPTY, Concatenation((outside, anything))))
+    anything: Node = Repeat(ANY_BYTE, 0, None, "any bytes")
+    apart_before: Node = Choice((EMPTY, Concatenation((anything, outside))))
+    apart_after: Node = Choice((EMPTY, Concatenation((outside, anything))))
     ways = []
     for form in forms:
         before = apart_before if _is_spaced(form[0]) else anything

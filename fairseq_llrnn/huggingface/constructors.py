@@ -17,6 +17,9 @@ from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.errors import DataError, OptionError, check_choice
 from fairseq_llrnn.features.dictionary import EOS, PAD, SPECIALS, WordList
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.huggingface.background_weights import BackgroundWeights
+from fairseq_llrnn.huggingface.byte_automata import USUAL_LIMITS, ByteAutomaton, LimitError, Limits, Meter, utf8_size
+from fairseq_llrnn.huggingface.combinations import ProcessorParts
 from fairseq_llrnn.huggingface.constraints import (
     byte_automaton,
     grammar_bytes,
@@ -25,21 +28,13 @@ from fairseq_llrnn.huggingface.constraints import (
     words_automaton,
 )
 from fairseq_llrnn.huggingface.free_text import Tag
-from fairseq_llrnn.huggingface.lifting import (
-    USUAL_LIMITS,
-    ByteAutomaton,
-    LimitError,
-    Limits,
-    Meter,
-    TokenTexts,
-    lift_canonical,
-    token_texts,
-    utf8_size,
-)
+from fairseq_llrnn.huggingface.lifting import lift_canonical
 from fairseq_llrnn.huggingface.parsers import parser_weights
 from fairseq_llrnn.huggingface.regular_expressions import byte_node, parse_regex, rust_regex
+from fairseq_llrnn.huggingface.required_terms import RequiredTerms
 from fairseq_llrnn.huggingface.schemas import json_reader, lark_of_schema
-from fairseq_llrnn.huggingface.token_weights import BackgroundWeights, RequiredTerms, TokenAutomaton, TokenWeights
+from fairseq_llrnn.huggingface.token_texts import TokenTexts, token_texts
+from fairseq_llrnn.huggingface.token_weights import TokenAutomaton, TokenWeights
 from fairseq_llrnn.huggingface.token_words import dictionary_of, numbers_of_tokens
 from fairseq_llrnn.huggingface.tools import TOOL_CALL, Tools, schema_of_calls
 from fairseq_llrnn.huggingface.word_ngrams import WordNGramWeights
@@ -50,10 +45,8 @@ from fairseq_llrnn.ngrams.to_automaton import OTHER_UNK
 OWN_REGEX = Limits(states=5_000, seconds=3.0, megabytes=300)  # of larger ones, llguidance is quicker
 
 
-class MakesConstraints:
+class MakesConstraints(ProcessorParts):
     """The constructors `from_…`."""
-
-    _from_weights: Any
 
     @classmethod
     def from_regex(

@@ -25,7 +25,8 @@ from torch import Tensor
 from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, check_least
-from fairseq_llrnn.huggingface.lifting import BYTES, TokenTexts, utf8_size
+from fairseq_llrnn.huggingface.byte_automata import BYTES, utf8_size
+from fairseq_llrnn.huggingface.token_texts import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import Row, TokenWeights
 
 LONGEST = 256  # bytes of a tag's string, since each of them has a number for each token
@@ -120,11 +121,7 @@ class FreeTextWeights(TokenWeights[list[FreeTextState]]):
         self.size = len(string)
         self.nexts = token_steps(byte_steps(string), texts.spelled)
         self.nexts[:, texts.eos] = self.size + 1
-        targets = [np.flatnonzero(np.bincount(row, minlength=self.size + 2)) for row in self.nexts]
-        self.steps = np.full(self.size + 2, NO_END, dtype=np.int64)  # tokens until the string is complete
-        self.steps[self.size] = 0
-        for _ in range(self.size):
-            self.steps[: self.size] = [1 + self.steps[target].min() for target in targets]
+        self._find_steps()
         if self.steps[0] >= NO_END:
             raise DataError(
                 f"after: expected a text that the tokenizer's tokens can write, found {tag.begin!r}; write it as its "
@@ -135,16 +132,33 @@ class FreeTextWeights(TokenWeights[list[FreeTextState]]):
                 f"Tag: within: expected at least the {self.steps[0]} tokens of {tag.begin!r}, found {tag.within}; give "
                 "more"
             )
-        self.farthest = int(self.steps[: self.size].max())
         self.longest: int | None = None
         self.needed = 1  # tokens of the text after the string, the end included
         self._rows: dict[tuple[Any, ...], Row] = {}
+
+    def _find_steps(self) -> None:
+        """Find the least number of tokens from each state until the string is complete, (m + 2,)."""
+        targets = [np.flatnonzero(np.bincount(row, minlength=self.size + 2)) for row in self.nexts]
+        self.steps = np.full(self.size + 2, NO_END, dtype=np.int64)
+        self.steps[self.size] = 0
+        for _ in range(self.size):
+            self.steps[: self.size] = [1 + self.steps[target].min() for target in targets]
+        self.farthest = int(self.steps[self.steps < NO_END].max())
 
     def within(self, longest: int) -> FreeTextWeights:
         limited = copy.copy(self)
         limited.inner, limited.longest = self.inner.within(longest), longest
         limited.needed = limited.inner.least(limited.inner.start(1))
         return limited
+
+    def without(self, lost: np.ndarray) -> FreeTextWeights:
+        left = copy.copy(self)
+        left.inner, left.nexts, left._rows = self.inner.without(lost), self.nexts.copy(), {}
+        left.nexts[:, lost] = self.size + 1
+        left._find_steps()
+        if left.steps[0] > (NO_END - 1 if self.tag.within is None else self.tag.within):
+            raise ValueError("the string cannot be written")
+        return left
 
     def start(self, n: int) -> list[FreeTextState]:
         return [FreeTextState(0)] * n

@@ -16,21 +16,15 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Meter, TokenTexts, utf8_size
+from fairseq_llrnn.huggingface.byte_automata import USUAL_LIMITS, Meter, utf8_size
+from fairseq_llrnn.huggingface.combinations import ProcessorParts
 from fairseq_llrnn.huggingface.parsers import ParserWeights
+from fairseq_llrnn.huggingface.token_texts import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import TokenAutomaton, TokenWeights
 
 
-class HealsPrompts:
+class HealsPrompts(ProcessorParts):
     """Healed searches as a method of a BackgroundProcessor (a mixin)."""
-
-    weights: TokenWeights[Any]
-    eos: int
-    longest: int | None
-    texts: TokenTexts | None
-    read: Callable[[str], Any] | None
-    _from_weights: Any
-    per_row: Any
 
     def heal(self, prompts: Sequence[str]) -> tuple[dict[str, Tensor], Self]:
         """Return prompts without their last tokens, for `generate`, and a processor whose texts begin with these.

@@ -7,30 +7,21 @@ the length of the prompt.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.huggingface.parsed_texts import ParsesTexts
 from fairseq_llrnn.huggingface.token_weights import TokenWeights
 
+NAMED = 3  # ends in a message
 
-class LimitedSearch:
+
+class LimitedSearch(ParsesTexts):
     """Searches within a number of tokens, as methods of a BackgroundProcessor (a mixin)."""
-
-    weights: TokenWeights[Any]
-    eos: int
-    longest: int | None
-    sentences: int | None
-    finds_unread: bool
-    states: Any  # prefix_states.py
-    texts: Any
-    other_ends: Tensor | None
-    parse: Any
-    _from_weights: Any
 
     def generate(
         self, model: Any, *inputs: Any, logits_processor: Sequence[Any] | None = None, parse: bool = False,
@@ -86,27 +77,66 @@ class LimitedSearch:
 
         Args:
             ends: the tokens that end a text of the model: a number, several, or None. Those other than the tokenizer's
-                are forbidden, but for free rows.
+                are forbidden, but for free rows, which they end.
             prompt: how many tokens the search begins with.
             max_length: the most tokens, the prompt included. None: the search is a step of a longer text.
 
         Raises:
-            DataError: no text is short enough.
+            DataError: no text is short enough, or each text of the constraint has one of these ends.
         """
+        processor = self._without_ends(ends)
         if max_length is None:
-            search = copy.copy(self)
-        else:
-            unread = None if self.finds_unread else self.states.unread
-            left = max_length - (prompt if unread is None else unread)
-            longest = left if self.longest is None else min(left, self.longest)
-            advice = "give more, or `longest` to the processor if several calls write one text"
-            weights = weights_within(self.weights, longest, self.sentences, "generate: expected max_new_tokens", advice)
-            search = self._from_weights(weights, self.eos, unread, longest, self.sentences, self.texts)
+            return processor
+        unread = None if self.finds_unread else self.states.unread
+        left = max_length - (prompt if unread is None else unread)
+        longest = left if self.longest is None else min(left, self.longest)
+        advice = "give more, or `longest` to the processor if several calls write one text"
+        weights = weights_within(
+            processor.weights, longest, self.sentences, "generate: expected max_new_tokens", advice
+        )
+        search: Self = self._from_weights(weights, self.eos, unread, longest, self.sentences, self.texts)
+        search.other_ends = processor.other_ends
+        return search
+
+    def _without_ends(self, ends: Any) -> Self:
+        """Return the processor of the texts that have none of a model's ends but the tokenizer's.
+
+        Raises:
+            DataError: there is no such text, or none that is short enough.
+        """
         tokens = torch.arange(self.weights.num_tokens)
         others = torch.isin(tokens, torch.as_tensor([] if ends is None else ends, dtype=torch.long).cpu())
-        if bool((others := others & tokens.ne(self.eos)).any()):
-            search.other_ends = others
-        return search
+        others &= tokens.ne(self.eos)
+        key = tuple(others.nonzero().flatten().tolist())
+        if not key:
+            return self
+        if key not in self.by_ends:
+            try:
+                weights = self.weights.without(others.numpy())
+            except ValueError:
+                written = [token for token in key if self.texts is None or self.texts.later[token]]
+                raise requires_end(written or key, self._spelled) from None
+            unread = None if self.finds_unread else self.states.unread
+            found = self._from_weights(weights, self.eos, unread, self.longest, self.sentences, self.texts)
+            self.by_ends[key], found.other_ends = found, others
+        return self.by_ends[key]
+
+    def _spelled(self, token: int) -> str:
+        """Return how messages write a token."""
+        return "" if self.texts is None else self.texts.spelled[token].decode(errors="replace")
+
+
+def requires_end(tokens: Sequence[int], spelled: Callable[[int], str]) -> DataError:
+    """Return the error of a constraint whose texts have ends of a model.
+
+    Args:
+        tokens: the ends. spelled: how messages write a token.
+    """
+    found = " or ".join(f"{token} ({spelled(token)!r})" for token in tokens[:NAMED]) + " …" * (len(tokens) > NAMED)
+    return DataError(
+        "generate: expected a constraint with texts without the other ends of the model (eos_token_id), found one that "
+        f"requires token {found}; remove it from eos_token_id, or change the constraint"
+    )
 
 
 def weights_within(

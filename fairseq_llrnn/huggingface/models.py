@@ -12,9 +12,8 @@ The tokens of a model are the words of its prior (`from_config`), or those of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,25 +23,19 @@ from transformers import AutoConfig, GenerationConfig, GenerationMixin, LogitsPr
 from transformers import PreTrainedModel as TransformersModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-from fairseq_llrnn.automata.trimming import NO_END
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.states import concatenate, select
 from fairseq_llrnn.errors import DataError, OptionError, did_you_mean
-from fairseq_llrnn.features.dictionary import PAD, plain
+from fairseq_llrnn.features.dictionary import PAD
 from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
-from fairseq_llrnn.huggingface.normalisation import mask_after_eos
-from fairseq_llrnn.huggingface.prefix_states import PrefixStates
+from fairseq_llrnn.huggingface.background_weights import to_word_values
+from fairseq_llrnn.huggingface.model_search import Search
 from fairseq_llrnn.huggingface.processor import BackgroundProcessor
-from fairseq_llrnn.huggingface.token_weights import to_word_values
 from fairseq_llrnn.huggingface.wrapping import Recipes, head_width, wrapped
-from fairseq_llrnn.output.records import State
 from fairseq_llrnn.prior.prior import Prior
 
 PRIOR = "prior"  # the folder next to the weights
 IGNORED = -100  # the label that transformers leaves out of a loss
-NOT_READ = -1  # a token that the background does not read: padding, or the start of a text
 EMBEDDING = "head.embedding.weight"  # a second name of the output's feature weights if they are tied
 SUPPORTED = ("greedy_search", "sample", "beam_search", "beam_sample")
 
@@ -288,7 +281,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
     def _next(self, hidden: Tensor, search: Search) -> Tensor:
         """log p of the next token: (N, H) -> (N, 1, K)."""
         head, state = self.head, search.now
-        step = head.step(hidden, state)
+        step = head.step(hidden.masked_fill(search.ended.unsqueeze(1), 0.0), state)  # which may be NaN after an end
         values = to_word_values(step.word_log_probs(), step.view.columns, head.prior)
         return self.to_tokens(values).unsqueeze(1)
 
@@ -354,91 +347,6 @@ class LogLinearModel(TransformersModel, GenerationMixin):
                 yield name, buffer
 
 
-class Search:
-    """What a search remembers from one step to the next."""
-
-    def __init__(
-        self, model: LogLinearModel, config: GenerationConfig, sentence: Tensor, start: Callable[[], State],
-        to_read: Callable[[Tensor], Tensor],
-    ) -> None:  # fmt: skip
-        """
-        Args:
-            config: whose max_length is known when the search begins.
-            sentence: the number of each hypothesis' sentence, (N,).
-            start: the states of N hypotheses that have written nothing.
-            to_read: tokens (N, T) -> words, or NOT_READ.
-        """
-        self.model, self.head, self.config, self.sentence, self.to_read = model, model.head, config, sentence, to_read
-        self.states = PrefixStates(lambda n: start(), self._advance, State.select, unread=0)
-        self.end = model.token_of(model.head.eos)
-        ends = torch.as_tensor(self.end if config.eos_token_id is None else config.eos_token_id, device=model.device)
-        self.other_ends = ends[ends.ne(self.end) & model.head.background.needs_length_limit]  # end incomplete texts
-        self.pad = self.end if (pad := config.pad_token_id) is None else int(pad)
-        self.prompt: int | None = None  # how many tokens are there before the first step
-        self.now: State  # of the step under way
-
-    def step(self, written: Tensor) -> State:
-        """The states of hypotheses that have written (N, T)."""
-        self.now = self.states.states_after(self.to_read(written), self.sentence)
-        if self.prompt is None:
-            self.prompt = written.size(1)
-            self._check_length(written)
-        return self.now
-
-    def mask(self, written: Tensor, scores: Tensor) -> Tensor:
-        """Mask words after which no end is in reach, and all but padding after the end: a logits processor.
-
-        Args:
-            written: (N, T). scores: (N, K), log p of words. What stays is unchanged.
-        """
-        view = self.now.background.view(self.now.states, remaining=self.config.max_length - written.size(1))
-        if view.remaining is not None:
-            shares = to_word_values(view.log_shares, view.columns, self.head.prior)
-            scores = scores.masked_fill(self.model.to_tokens(shares).isneginf(), NEGATIVE_INFINITY)
-        if len(self.other_ends):
-            tokens = torch.arange(scores.size(1), device=scores.device)
-            scores = scores.masked_fill(torch.isin(tokens, self.other_ends), NEGATIVE_INFINITY)
-        return mask_after_eos(scores, (written[:, self.prompt :] == self.end).any(1), self.end, self.pad)
-
-    def _check_length(self, written: Tensor) -> None:
-        """Raise DataError if nothing complete is within reach."""
-        needed = int(self.now.background.steps_to_end(self.now.states).max())
-        longest = self.config.max_length - written.size(1)
-        if needed >= NO_END:
-            raise DataError("generate: expected a prompt that the background allows, found another; give a new one")
-        if needed > longest:
-            raise DataError(
-                f"generate: expected max_new_tokens of at least {needed}, which a complete sentence needs here, found "
-                f"{longest}; give more"
-            )
-
-    def _advance(self, state: State, words: Tensor) -> State:
-        is_read = words != NOT_READ
-        if not bool(is_read.any()):
-            return state
-        after = self.head.advance(state, words.masked_fill(~is_read, self.head.pad))
-        if bool(is_read.all()):
-            return after
-        rows = torch.arange(len(words), device=words.device) + is_read * len(words)
-        try:
-            states = select(concatenate([state.states, after.states]), rows)
-        except ValueError:
-            raise DataError(
-                "generate: expected prompts of one length, since the background is a language model that reads them, "
-                "found several; generate for each length by itself"
-            ) from None
-        return replace(after, states=states)
-
-
-def limit_source_strings(head: LogLinearHead, make: Callable[[], State]) -> State:
-    """Return a state of a search that writes each string of a source as often as the source has it."""
-    with ExitStack() as restored:
-        if (table := head.prior.offers()) is not None:
-            restored.callback(setattr, table, "once", table.once)
-            table.once = True
-        return make()
-
-
 def check_smoothed_gradient(name: str, forbidden: Tensor, gradient: Tensor) -> None:
     """Raise OptionError for a gradient of log p, (B, T, K), where log p is −inf."""
     if bool((gradient.ne(0) & forbidden).any()):
@@ -454,41 +362,6 @@ def check_first_token(start: int, tokens: Tensor, expected: str) -> None:
     if not torch.compiler.is_compiling() and bool(first.ne(start).any()):
         other = int(first[first != start][0])
         raise DataError(f"{expected} to be {start}, as in training, found {other}; give {start}")
-
-
-class TargetWords(nn.Module):
-    """The head's embeddings where a network expects a table of words. Padding is the zero vector."""
-
-    def __init__(self, model: LogLinearModel, scale: float = 1.0) -> None:
-        super().__init__()
-        self._model = (model,)  # no part of this module; PEFT may give it another head
-        self.scale = scale
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        head = self._model[0].head
-        vectors = head.embed(tokens) * tokens.ne(head.pad).unsqueeze(-1)
-        return vectors if self.scale == 1.0 else vectors * self.scale
-
-
-class SourceWords(nn.Embedding):
-    """A table of the source's words, which reads terms and strings outside the dictionary as what they stand at."""
-
-    def __init__(self, number: int, width: int, pad: int, unk: int | None, scale: float = 1.0) -> None:
-        """unk: what strings outside the dictionary are read as. None: there are none."""
-        super().__init__(number, width, pad)
-        self.unk, self.scale = unk, scale
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        tokens = plain(tokens)
-        if self.unk is not None:
-            tokens = tokens.masked_fill(tokens >= self.num_embeddings, self.unk)
-        vectors = super().forward(tokens)
-        return vectors if self.scale == 1.0 else vectors * self.scale
-
-
-def scale_of(table: nn.Module) -> float:
-    """By what a table of words multiplies its rows."""
-    return float(getattr(table, "scalar_embed_scale", getattr(table, "embed_scale", 1.0)))
 
 
 def special_tokens(prior: Prior, end: int) -> dict[str, int]:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any
 
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import shown
+from fairseq_llrnn.huggingface.combinations import ProcessorParts
 from fairseq_llrnn.huggingface.free_text import FreeTextWeights
-from fairseq_llrnn.huggingface.lifting import TokenTexts
-from fairseq_llrnn.huggingface.token_weights import TokenWeights
 
 
-class ParsesTexts:
+class ParsesTexts(ProcessorParts):
     """Reading of texts as a method of a BackgroundProcessor (a mixin)."""
-
-    weights: TokenWeights[Any]
-    eos: int
-    texts: TokenTexts | None
-    read: Callable[[str], Any] | None = None  # of the text that is constrained. None: the text itself
-    of_rows: Sequence[Self | None] | None = None  # of `per_row`
 
     def parse(self, tokens: Tensor) -> list[Any]:
         """Return the value of each text of a search.

@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, need_library
-from fairseq_llrnn.huggingface.lifting import Meter, TokenTexts
+from fairseq_llrnn.huggingface.byte_automata import Meter
 from fairseq_llrnn.huggingface.schema_lengths import Steps
 from fairseq_llrnn.huggingface.schemas import unsupported_keywords
+from fairseq_llrnn.huggingface.token_texts import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import DENSE, MOST_CACHED, Row, TokenWeights
 from fairseq_llrnn.huggingface.witnesses import MERGED, Completions, Witness
 
@@ -149,6 +150,19 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             )
         return limited
 
+    def without(self, lost: np.ndarray) -> ParserWeights:
+        texts = self.completions.texts
+        if not any(texts[token] for token in np.flatnonzero(lost)):
+            return self
+        left = copy.copy(self)
+        kept = [None if is_lost else text for text, is_lost in zip(texts, lost.tolist(), strict=True)]
+        left.completions, left.hints = Completions(kept, self.cannot_begin, self.eos), cache(left._hints)
+        for name in ("shortest", "groups"):
+            left.__dict__.pop(name, None)
+        if left.shortest is None and self.shortest is not None:
+            raise ValueError("no text is found")
+        return left
+
     @cached_property
     def shortest(self) -> Witness | None:
         """A short text. None: none is found."""
@@ -176,8 +190,8 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             witness = None if matcher.is_error() else self.completions.search(matcher, 1, is_first=True)
             if witness is not None:
                 written = b"".join(self.completions.texts[token] or b"" for token in witness).strip()[1:]
-                found[tuple(self.completions.tokens[written[at : at + 1]] for at in range(len(written)))] = None
-        return [*found]
+                found[self.completions.fewest(written)] = None
+        return [*filter(None, found)]
 
     @cached_property
     def groups(self) -> list[np.ndarray]:
@@ -240,13 +254,12 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             allowed = np.flatnonzero(self._allowed(state.matcher.compute_bitmask(), state.is_first))
             few = allowed.tolist() if len(allowed) <= MOST_SEARCHED else []
             state.few = sorted(few, key=lambda other: -len(self.completions.texts[other] or b""))
-        text, tokens = self.completions.texts[token] or b"", self.completions.tokens
+        text = self.completions.texts[token] or b""
         for longer in state.few:
             written = self.completions.texts[longer] or b""
             if len(written) > len(text) and written.startswith(text):
-                following, left = self._witness_after(state, longer), written[len(text) :]
-                rest = [tokens[left]] if left in tokens else [tokens.get(bytes([byte])) for byte in left]
-                if following is None or None in rest or len(rest) + len(following) > most:
+                following, rest = self._witness_after(state, longer), self.completions.fewest(written[len(text) :])
+                if following is None or not rest or len(rest) + len(following) > most:
                     return None
                 whole = [token, *rest, *following]
                 return (*whole[1:],) if state.matcher.validate_tokens(whole) == len(whole) else None

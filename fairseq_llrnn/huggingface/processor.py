@@ -39,25 +39,20 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import EOS, PAD
 from fairseq_llrnn.head.checks import check_source_ids
+from fairseq_llrnn.huggingface.background_weights import BackgroundWeights
 from fairseq_llrnn.huggingface.batch_rows import RowWeights
+from fairseq_llrnn.huggingface.byte_automata import USUAL_LIMITS, Limits, Meter
 from fairseq_llrnn.huggingface.combinations import common_options, constraints_of
+from fairseq_llrnn.huggingface.combined_weights import MixtureWeights, ProductWeights
 from fairseq_llrnn.huggingface.constructors import MakesConstraints
 from fairseq_llrnn.huggingface.free_text import FreeTextWeights, Tag
 from fairseq_llrnn.huggingface.healing import HealsPrompts
-from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Limits, Meter, TokenTexts
-from fairseq_llrnn.huggingface.limited_search import LimitedSearch, weights_within
+from fairseq_llrnn.huggingface.limited_search import LimitedSearch, requires_end, weights_within
 from fairseq_llrnn.huggingface.normalisation import end_rows_, normalised, rows_in_time
-from fairseq_llrnn.huggingface.parsed_texts import ParsesTexts
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
-from fairseq_llrnn.huggingface.token_weights import (
-    FREE,
-    BackgroundWeights,
-    MixtureWeights,
-    ProductWeights,
-    RequiredTerms,
-    TokenAutomaton,
-    TokenWeights,
-)
+from fairseq_llrnn.huggingface.required_terms import RequiredTerms
+from fairseq_llrnn.huggingface.token_texts import TokenTexts
+from fairseq_llrnn.huggingface.token_weights import FREE, Row, TokenAutomaton, TokenWeights
 from fairseq_llrnn.huggingface.token_words import check_terms
 from fairseq_llrnn.output.normalisers import check_scores
 from fairseq_llrnn.prior.prior import Prior
@@ -70,17 +65,12 @@ except ImportError:  # scores of another search
 __all__ = ["BackgroundProcessor", "Limits", "Tag"]
 
 
-class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesTexts, LogitsProcessor):
+class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, LogitsProcessor):
     """log p of all tokens -> log p' (module docstring).
 
     `a * b` is the product of two processors, and `BackgroundProcessor.mixture([a, b], [0.3, 0.7])` a mixture.
     `BackgroundProcessor.per_row([a, None, b])` has one for each row of a batch, and None for a free row.
     """
-
-    weights: TokenWeights
-    eos: int
-    texts: TokenTexts | None = None  # of the tokenizer, if there is one
-    other_ends: Tensor | None = None  # (K,) bool, tokens that end texts of a model, and none of the constraint
 
     def __init__(
         self, prior: Prior, words: Tensor, *, unread: int | None = None, longest: int | None = None,
@@ -124,6 +114,7 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
             weights = weights_within(weights, longest, sentences)
         self.weights, self.eos, self.longest, self.sentences = weights, eos, longest, sentences
         self.finds_unread = unread is None
+        self.by_ends = {}
         self.states: PrefixStates[Any] = PrefixStates(
             weights.start,
             lambda states, tokens: weights.advance(states, np.minimum(tokens.cpu().numpy(), weights.num_tokens)),
@@ -233,12 +224,10 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
                 f"per_row: expected processors without sources, or with that of their row, found one with {sentences}; "
                 "give the whole batch one processor"
             )
-        parts, limits = [], []
-        for processor in processors:
-            limit = None if processor is None else processor.longest if longest is None else longest
-            weights = None if processor is None else processor.weights
-            parts.append(weights if weights is None or limit is None else weights_within(weights, limit, 1))
-            limits.append(limit)
+        parts = [None if processor is None else processor.weights for processor in processors]
+        limits = [
+            None if processor is None else processor.longest if longest is None else longest for processor in processors
+        ]
         weights = RowWeights(parts, limits, given[0].eos)
         rows = cls._from_weights(weights, given[0].eos, unread, None, len(parts), texts)
         rows.of_rows = list(processors)
@@ -265,36 +254,60 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
             left = self.longest - (input_ids.size(1) - self.states.unread)
             reached = self.weights.in_reach(states, left)
             rows = rows_in_time(rows, reached, left, self.eos, self.weights.num_tokens, scores)
+        kept = rows
         if self.other_ends is not None:
             lost = self.other_ends.to(scores.device)
-            rows = [row if row is FREE else row.without(lost, scores) for row in rows]
-        log_p, dead = normalised(rows, scores, self.weights.num_tokens)
+            kept = [row if row is FREE else row.without(lost, scores) for row in rows]
+        log_p, dead = normalised(kept, scores, self.weights.num_tokens)
         if dead:
-            ended = (input_ids[dead, self.states.unread :] == self.eos).any(1)
-            if live := [row for row, is_ended in zip(dead, ended.tolist(), strict=True) if not is_ended]:
+            ended = self._have_ended(input_ids, rows)[dead]
+            not_ended = [row for row, is_ended in zip(dead, ended.tolist(), strict=True) if not is_ended]
+            if live := [row for row in not_ended if not rows[row].is_empty]:
                 check_scores(scores[live].amax(1), "BackgroundProcessor")
-            if self._is_new_prompt(input_ids, sentence, dead):
+            if required := [row for row in live if kept[row].is_empty]:
+                ends = [] if self.other_ends is None else self.other_ends.nonzero().flatten().tolist()
+                raise requires_end([end for end in ends if rows[required[0]].has(end)], self._spelled)
+            if self._is_new_prompt(input_ids, sentence, dead, self._have_ended(input_ids[:, :-1], rows).tolist()):
                 self.states.forget()
                 return self(input_ids, scores)
             end_rows_(log_p, dead, ended, self.eos, self.eos)
         self.states.log_p = log_p.detach()
         return log_p
 
-    def _is_new_prompt(self, written: Tensor, sentence: Tensor | None, dead: list[int]) -> bool:
+    def _have_ended(self, written: Tensor, rows: Sequence[Row]) -> Tensor:
+        """Return whether hypotheses (N, T) with rows of weights have ended, (N,) bool.
+
+        A free row ends with any end of the model. If these are unknown, any special token may be one.
+        """
+        written = written[:, self.states.unread :]
+        ended = (written == self.eos).any(1)
+        is_free = torch.tensor([row is FREE for row in rows], device=ended.device)
+        if not is_free.any():
+            return ended
+        ends = self.other_ends
+        if ends is None:
+            texts = [b""] * self.weights.num_tokens if self.texts is None else self.texts.later
+            ends = torch.tensor([text is None for text in texts])
+        ends = torch.cat([ends, ends.new_zeros(1)]).to(written.device)  # the model may have more tokens
+        return ended | (is_free & ends[written.clamp_max(self.weights.num_tokens)].any(1))
+
+    def _is_new_prompt(
+        self, written: Tensor, sentence: Tensor | None, dead: list[int], ended: list[bool]
+    ) -> bool:  # fmt: skip
         """Return whether the prefixes are prompts, although those of the step before are their beginnings.
 
         Hypotheses of a search have a token each that was possible, and beams of one prompt differ.
 
         Args:
             dead: the rows without a possible token.
+            ended: whether each row has ended before its last token.
 
         Raises:
             DataError: they are prompts only in part, or `unread` says that they are none.
         """
-        parents, last, unread = self.states.parents, self.states.log_p, self.states.unread
+        parents, last = self.states.parents, self.states.log_p
         if parents is None or last is None or not self.states.are_alike(written, sentence):
             return False
-        ended = (written[:, unread:-1] == self.eos).any(1).tolist()
         tokens = written[:, -1].tolist()
         wrong = [
             row for row in dead

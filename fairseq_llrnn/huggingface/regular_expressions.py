@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from fairseq_llrnn.automata.regular import Choice, Node, Repeat, Words
+from fairseq_llrnn.automata.regular import Choice, Node, Repeat, Tree, Words, with_leaves
 from fairseq_llrnn.automata.regular import Sequence as Concatenation
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import shown
@@ -45,30 +45,7 @@ class Characters:
     ranges: CharacterSet
 
 
-@dataclass(frozen=True)
-class Series:
-    """All parts, one after the other."""
-
-    parts: tuple[Expression, ...]
-
-
-@dataclass(frozen=True)
-class Alternatives:
-    """Any of the parts."""
-
-    parts: tuple[Expression, ...]
-
-
-@dataclass(frozen=True)
-class Repetition:
-    """A part, from `least` to `most` times. None: without limit."""
-
-    part: Expression
-    least: int
-    most: int | None
-
-
-Expression = Characters | Series | Alternatives | Repetition
+Expression = Tree[Characters]
 
 
 def parse_regex(pattern: str, name: str) -> Expression:
@@ -115,14 +92,14 @@ class _Parser:
         parts = [self._series(flags)]
         while self._take("|"):
             parts.append(self._series(flags))
-        return parts[0] if len(parts) == 1 else Alternatives(tuple(parts))
+        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
 
     def _series(self, flags: re.RegexFlag) -> Expression:
         parts: list[Expression] = []
         while self._skip(flags) not in ("", "|", ")"):
             if not self._anchor(flags, is_first=not parts):
                 parts.append(self._repeated(self._one(flags), flags))
-        return parts[0] if len(parts) == 1 else Series(tuple(parts))
+        return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
     def _skip(self, flags: re.RegexFlag) -> str:
         """Skip comments and blanks, and return the next sign."""
@@ -200,7 +177,7 @@ class _Parser:
             if self._next() == "+":
                 raise self._unsupported("lookaround, conditions, and atomic or possessive parts")
             self._take("?")  # lazy repetitions match the same texts
-            part = Repetition(part, least, most)
+            part = Repeat(part, least, most, f"{{{least},{'' if most is None else most}}}")
 
     def _set(self, flags: re.RegexFlag) -> Expression:
         is_negated, is_first = self._take("^"), True
@@ -326,15 +303,9 @@ def with_cases(ranges: CharacterSet) -> CharacterSet:
 # ---- in bytes, and in the syntax of Rust ----------------------------------------------------------------------------
 
 
-def byte_node(part: Expression) -> Node:
+def byte_node(tree: Expression) -> Node:
     """Return an expression over the bytes of UTF-8."""
-    if isinstance(part, Characters):
-        return characters(part.ranges)
-    if isinstance(part, Repetition):
-        name = f"{{{part.least},{'' if part.most is None else part.most}}}"
-        return Repeat(byte_node(part.part), part.least, part.most, name)
-    parts = tuple(map(byte_node, part.parts))
-    return Concatenation(parts) if isinstance(part, Series) else Choice(parts)
+    return with_leaves(tree, lambda leaf: characters(leaf.ranges))
 
 
 def rust_regex(part: Expression) -> str:
@@ -342,10 +313,10 @@ def rust_regex(part: Expression) -> str:
     if isinstance(part, Characters):
         ranges = [rf"\x{{{low:x}}}-\x{{{high:x}}}" for low, high in _without_surrogates(part.ranges)]
         return f"[{''.join(ranges)}]" if ranges else r"[^\x{0}-\x{10ffff}]"
-    if isinstance(part, Repetition):
-        return f"(?:{rust_regex(part.part)}){{{part.least},{'' if part.most is None else part.most}}}"
+    if isinstance(part, Repeat):
+        return f"(?:{rust_regex(part.part)}){part.name}"
     inner = map(rust_regex, part.parts)
-    return "".join(inner) if isinstance(part, Series) else f"(?:{'|'.join(inner)})"
+    return "".join(inner) if isinstance(part, Concatenation) else f"(?:{'|'.join(inner)})"
 
 
 def _without_surrogates(ranges: CharacterSet) -> Iterator[tuple[int, int]]:

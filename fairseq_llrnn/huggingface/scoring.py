@@ -43,7 +43,7 @@ from fairseq_llrnn.evaluation.scoring_model import ScoringModel
 from fairseq_llrnn.evaluation.texts import LineScore, together
 from fairseq_llrnn.features.dictionary import SPECIALS, plain
 from fairseq_llrnn.features.subwords import CONVENTIONS
-from fairseq_llrnn.huggingface.lifting import token_texts
+from fairseq_llrnn.huggingface.token_texts import token_texts
 from fairseq_llrnn.huggingface.tokenisations import Lattices
 from fairseq_llrnn.output.normalisers import check_scores
 from fairseq_llrnn.output.records import Batch

@@ -36,19 +36,9 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import UNK, plain
 from fairseq_llrnn.head.checks import check_source_ids
-from fairseq_llrnn.huggingface.models import (
-    IGNORED,
-    NOT_READ,
-    LogLinearConfig,
-    LogLinearModel,
-    Search,
-    SourceWords,
-    TargetWords,
-    check_first_token,
-    limit_source_strings,
-    scale_of,
-    special_tokens,
-)
+from fairseq_llrnn.huggingface.model_search import NOT_READ, Search, limit_source_strings
+from fairseq_llrnn.huggingface.models import IGNORED, LogLinearConfig, LogLinearModel, check_first_token, special_tokens
+from fairseq_llrnn.huggingface.word_tables import SourceWords, TargetWords, scale_of
 from fairseq_llrnn.prior.prior import Prior
 
 EARLIER_MARIAN = "llrnn_marian"

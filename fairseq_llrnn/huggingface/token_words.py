@@ -12,7 +12,7 @@ from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.counted_slots import QuotaSlots
 from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK
-from fairseq_llrnn.huggingface.token_weights import NO_WORD
+from fairseq_llrnn.huggingface.background_weights import NO_WORD
 from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.prior.prior import Prior
 

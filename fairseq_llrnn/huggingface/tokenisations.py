@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairseq_llrnn.huggingface.lifting import TokenTexts
+from fairseq_llrnn.huggingface.token_texts import TokenTexts
 
 ByByte = dict[int, list[tuple[bytes, int]]]
 

@@ -157,8 +157,7 @@ def _with_token_scores(
         outputs = plain(*inputs, **options)
         if head is not None:
             head.train()
-        tokens, label_mask = options["input_ids"][:, 1:], labels[:, 1:] != IGNORED
-        scores = token_scores(processor, outputs.logits[:, :-1], tokens, label_mask, temperature, number)
+        scores = text_scores(processor, outputs.logits, options["input_ids"], labels, temperature, number)
         scores.aux_loss = outputs.get("aux_loss")
         if options.get("output_router_logits") and scores.aux_loss is None:
             raise OptionError(
@@ -172,6 +171,17 @@ def _with_token_scores(
 
 
 @torch.compiler.disable
+def text_scores(
+    processor: BackgroundProcessor | None, logits: Tensor, tokens: Tensor, labels: Tensor, temperature: float,
+    number: Tensor | int | None,
+) -> TokenScores:  # fmt: skip
+    """Return log p′ of tokens, each predicted by the logits before it.
+
+    Compiled code calls it with whole tensors, since parts of these as outputs of a graph fail with inductor.
+    """
+    return token_scores(processor, logits[:, :-1], tokens[:, 1:], labels[:, 1:] != IGNORED, temperature, number)
+
+
 def token_scores(
     processor: BackgroundProcessor | None, logits: Tensor, tokens: Tensor, label_mask: Tensor,
     temperature: float = 1.0, number: Tensor | int | None = None,

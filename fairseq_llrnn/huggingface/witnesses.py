@@ -37,7 +37,7 @@ DEPTHS, DEPTHS_AT_START = (2, 8, 24, 400), (100, 24, 400, 12_000)  # … for any
 NODES, NODES_AT_START, NODES_OF_DEPTH = 200, 2_000, 2  # parsers of a search, and more for each token of its depth
 LONGEST_TOKEN = 32  # bytes of tokens in a completion
 SEPARATORS = 2  # the rank of a comma
-RANKS = {0: b"}])>", 1: b'"', 2: b",", 2.5: b"'`", 7: b":=", 8: b"[", 9: b"(", 10: b"{<", 11: b" \t\n\r"}  # the search's order
+RANKS = {0: b"}])>", 1: b'"', 2: b",", 2.5: b"'`", 7: b":=", 8: b"[", 9: b"(", 10: b"{<", 11: b" \t\n\r"}  # search
 NOT_PLAIN = {'"', "\\", "\x7f", *map(chr, range(32))}  # characters that JSON strings do not hold as they are
 LETTER, DIGIT, OTHER = 3.0, 5.0, 6.0
 TOKEN_ENDS, WORD_ENDS = 0.5, 4.0  # the longest one of words is first: a key or value that must come next
@@ -150,7 +150,8 @@ class Completions:
         left = (NODES_AT_START if is_first else NODES) + NODES_OF_DEPTH * depth
         path: list[Witness] = []
         masks: list[bytes] = [matcher.compute_bitmask()]
-        stack = [self._children(matcher, masks, is_first, hints)]
+        can_undo = self._can_undo(matcher, masks[0])
+        stack = [self._children(matcher, masks, is_first, hints, can_undo)]
         while stack:
             found = next(stack[-1], None)
             left -= 1
@@ -162,24 +163,24 @@ class Completions:
                 if path:
                     path.pop()
                 continue
-            tokens, mask = found
+            tokens, mask, after = found
             path.append(tokens)
-            if matcher.is_accepting():
+            if after.is_accepting():
                 return (*chain(*path), self.eos)
             for at in reversed(range(len(witness) - 1)):
-                if _has(mask, witness[at]) and matcher.validate_tokens([*witness[at:]]) == len(witness) - at:
+                if _has(mask, witness[at]) and after.validate_tokens([*witness[at:]]) == len(witness) - at:
                     return (*chain(*path), *witness[at:])
             if len(path) < depth:
                 masks.append(mask)
-                stack.append(self._children(matcher, masks, False, hints))
+                stack.append(self._children(after, masks, False, hints, can_undo))
             else:
                 path.pop()
         return None
 
     def _children(
-        self, matcher: Any, masks: list[bytes], is_first: bool, hints: Hints
-    ) -> Iterator[tuple[Witness, bytes]]:
-        """The tokens that the search tries, and the masks after them. Those without progress are last.
+        self, matcher: Any, masks: list[bytes], is_first: bool, hints: Hints, can_undo: bool
+    ) -> Iterator[tuple[Witness, bytes, Any]]:
+        """The tokens that the search tries, and masks and parsers after them. Those without progress are last.
 
         A token makes no progress if it leads to the mask of a recent parser, and neither closes nor separates. Hints
         are tried before letters, unless a string can end.
@@ -187,6 +188,7 @@ class Completions:
         Args:
             matcher: it has read the tokens until the next ones are asked for.
             masks: of the parser and of those before it.
+            can_undo: whether the parser can take tokens back.
         """
         recent, others = masks[-RECENT:], []
         candidates, are_few = self._candidates(masks[-1], is_first)
@@ -196,13 +198,19 @@ class Completions:
         of_hints = () if can_end else hints()
         ending = {token for token, rank in zip(candidates, ranks, strict=True) if are_few and rank <= SEPARATORS}
         for tokens in (*zip(candidates[:before]), *of_hints, *zip(candidates[before:])):
-            for found in _after(matcher, tokens):
+            for found in _after(matcher, tokens, can_undo):
                 if found[1] not in recent or ending.issuperset(tokens) or _is_forced(found[1]):
                     yield found
                 else:
                     others.append(tokens)
         for tokens in others:
-            yield from _after(matcher, tokens)
+            yield from _after(matcher, tokens, can_undo)
+
+    def _can_undo(self, matcher: Any, mask: bytes) -> bool:
+        """Return whether a parser can take a token back: not with `max_tokens` or `stop` in a Lark grammar."""
+        other = matcher.deep_copy()
+        token = next((token for token in self._candidates(mask, False)[0]), None)
+        return token is None or not other.consume_token(token) or bool(other.rollback(1))
 
     def _candidates(self, mask: bytes, is_first: bool) -> tuple[list[int], bool]:
         """The tokens that the search tries, in their order, and whether these are all that are allowed."""
@@ -236,6 +244,12 @@ class Completions:
     def _in_fewest_tokens(self, matcher: Any, witness: Witness, is_first: bool) -> Witness:
         """The same text in as few tokens as possible."""
         text = b"".join(self.texts[token] or b"" for token in witness[:-1])
+        shorter = (*self.fewest(text, is_first), self.eos)
+        is_right = len(shorter) > 1 and matcher.validate_tokens([*shorter]) == len(shorter)
+        return shorter if is_right else witness
+
+    def fewest(self, text: bytes, is_first: bool = False) -> Witness:
+        """Return as few tokens as possible that write a text, or none if no tokens do."""
         best: list[tuple[int, int]] = [(0, -1)] * (len(text) + 1)  # the number of tokens from each place, the first one
         for begin in reversed(range(len(text))):
             ways = []
@@ -246,19 +260,26 @@ class Completions:
             best[begin] = min(ways, default=(len(text) + 1, -1))
         found: list[int] = []
         at = 0
-        while at < len(text) and best[at][1] >= 0:
+        while at < len(text):
+            if best[at][1] < 0:
+                return ()
             found.append(best[at][1])
             at += len(self.texts[found[-1]] or b"")
-        shorter = (*found, self.eos)
-        is_right = at == len(text) and matcher.validate_tokens([*shorter]) == len(shorter)
-        return shorter if is_right else witness
+        return tuple(found)
 
 
-def _after(matcher: Any, tokens: Witness) -> Iterator[tuple[Witness, bytes]]:
-    """The tokens and the mask after them, if they are allowed. Meanwhile the parser has read them."""
-    if matcher.validate_tokens([*tokens]) == len(tokens) and matcher.consume_tokens([*tokens]):
-        yield tokens, matcher.compute_bitmask()
-        matcher.rollback(len(tokens))
+def _after(matcher: Any, tokens: Witness, can_undo: bool) -> Iterator[tuple[Witness, bytes, Any]]:
+    """The tokens, and the mask and parser after them, if they are allowed.
+
+    The parser is the given one, which reads the tokens while they are tried, or a copy if it cannot take them back.
+    """
+    if matcher.validate_tokens([*tokens]) < len(tokens):
+        return
+    after = matcher if can_undo else matcher.deep_copy()
+    if after.consume_tokens([*tokens]):
+        yield tokens, after.compute_bitmask(), after
+        if can_undo:
+            matcher.rollback(len(tokens))
 
 
 def _is_forced(mask: bytes) -> bool:

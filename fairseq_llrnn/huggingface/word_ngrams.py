@@ -23,7 +23,8 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS, UNK
-from fairseq_llrnn.huggingface.lifting import BYTES, TokenTexts, Trie
+from fairseq_llrnn.huggingface.byte_automata import BYTES
+from fairseq_llrnn.huggingface.token_texts import TokenTexts, Trie
 from fairseq_llrnn.huggingface.token_weights import MOST_CACHED, Row, TokenWeights
 
 WHITESPACE = b" \t\n\r\v\f"

@@ -24,7 +24,7 @@ from tiny_tokenizers import KINDS, tiny_tokenizer
 
 from fairseq_llrnn.huggingface import BackgroundProcessor, Limits, Tag, constructors
 from fairseq_llrnn.huggingface.free_text import byte_steps, token_steps
-from fairseq_llrnn.huggingface.lifting import token_texts
+from fairseq_llrnn.huggingface.token_texts import token_texts
 
 P = BackgroundProcessor
 tiny = cache(tiny_tokenizer)

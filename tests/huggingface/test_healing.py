@@ -22,7 +22,7 @@ from limited_texts import END, all_texts, tokenizer_of
 from tiny_tokenizers import KINDS, tiny_tokenizer
 
 from fairseq_llrnn.huggingface import BackgroundProcessor
-from fairseq_llrnn.huggingface.lifting import token_texts
+from fairseq_llrnn.huggingface.token_texts import token_texts
 
 P = BackgroundProcessor
 of_kind = cache(tiny_tokenizer)

@@ -19,8 +19,8 @@ from tiny_tokenizers import tiny_tokenizer
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.huggingface import BackgroundProcessor, Limits
-from fairseq_llrnn.huggingface.lifting import token_texts
 from fairseq_llrnn.huggingface.schemas import rust_pattern
+from fairseq_llrnn.huggingface.token_texts import token_texts
 
 pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")

@@ -21,7 +21,7 @@ from limited_texts import END, all_texts, tokenizer_of
 from tiny_tokenizers import KINDS, tiny_tokenizer
 
 from fairseq_llrnn.huggingface import BackgroundProcessor
-from fairseq_llrnn.huggingface.lifting import token_texts
+from fairseq_llrnn.huggingface.token_texts import token_texts
 
 Process = BackgroundProcessor
 byte_level = cache(lambda: tiny_tokenizer("byte_level"))
@@ -71,6 +71,24 @@ def test_the_texts_of_random_grammars_are_those_of_an_enumeration(seed: int) -> 
         found = all_texts(Process.from_grammar(grammar, tokenizer, unread=0, longest=longest), longest)
         assert {*found} == {row for row in wanted if len(row) < longest}
         assert sum(np.exp([*found.values()])) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "texts"),
+    [
+        ('start: x "b"\nx[max_tokens=2]: /a+/\n', "ab aab"),
+        ('start: x "b"\nx[max_tokens=2]: /a*/ "c"\n', "cb acb aab"),
+        ('start: x "b"\nx[stop="c"]: /a*/\n', "cb acb aacb"),
+        ('start: x "a"\nx[lazy]: /[ab]+b/\n', "aba aaba bba baba"),
+        ('start: x "a"\nx[suffix="b"]: /a+/\n', "aba aaba"),
+        ('start: %regex {"substring_chars": "abc"} "a"\n', "a aa ba ca aba bca abca"),
+        ("start: X\nX: /[ab]{1,3}/ & ~/.*bb.*/\n", "a b aa ab ba aaa aab aba baa bab"),
+    ],
+)  # fmt: skip
+def test_parts_of_grammars_that_the_guide_lists(grammar: str, texts: str) -> None:
+    tokenizer = tokenizer_of()
+    found = all_texts(Process.from_grammar(grammar, tokenizer, unread=0, longest=5), 5)
+    assert {tokenizer.decode(row) for row in found} == {*texts.split()}
 
 
 MANY = {f"key{at}": {"type": "integer"} for at in range(9)}

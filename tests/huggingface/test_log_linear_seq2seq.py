@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import os
 import zipfile
 from pathlib import Path
@@ -25,6 +26,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 import transformers
 
 from fairseq_llrnn.huggingface import LogLinearForSeq2SeqLM
+from fairseq_llrnn.huggingface.scoring import Seq2SeqScorer
 from fairseq_llrnn.huggingface.seq2seq import LogLinearSeq2SeqConfig
 
 STORED = Path(__file__).resolve().parents[1] / "stored" / "marian.zip"
@@ -250,3 +252,47 @@ def test_numbers_of_another_prior(tmp_path: Path) -> None:
             for call in calls:
                 with pytest.raises(DataError, match=f"({name}): expected (token ids|ids of source words,) from 0 to"):
                     call()
+
+
+# ---- scores ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_scores_that_are_not_finite_are_no_impossible_sentences(name: str, value: float, tmp_path: Path) -> None:
+    """The vector of a source word is not finite. Sentences without this word have scores."""
+    model = made(prior_with(tmp_path, "slots"), name)
+    with torch.no_grad():
+        model.get_input_embeddings().weight[SOURCE.index("cat")] = value
+    scorer = Seq2SeqScorer(model)
+    assert math.isfinite(scorer.score([FRENCH[1]], source=[ENGLISH[1]]))
+    message = "expected finite scores, found NaN or infinity; look for weights and hidden states of the network"
+    for numbers in ([0], [1, 0]):
+        lines, source = [FRENCH[number] for number in numbers], [ENGLISH[number] for number in numbers]
+        for call in (scorer.score, scorer.surprisals):
+            with pytest.raises(DataError, match=f"^the model: {message}"):
+                call(lines, source=source)
+        with pytest.raises(DataError, match=f"^good: the model: {message}"):
+            scorer.minimal_pairs(lines, lines, source=source)
+    with pytest.raises(DataError, match=message):
+        scorer.next_words("le", source=ENGLISH[0])
+
+
+def test_a_word_without_probability_is_not_a_score_that_is_not_finite(tmp_path: Path) -> None:
+    scorer = Seq2SeqScorer(made(prior_with(tmp_path, "slots"), "Marian"))
+    log_p = scorer.model.head.target_log_probs
+    scorer.model.head.target_log_probs = lambda *given: log_p(*given).index_fill(1, torch.tensor(1), -math.inf)
+    bits = [row.surprisal for row in scorer.surprisals(FRENCH[:1], source=ENGLISH[:1])]
+    assert [at for at, value in enumerate(bits) if value == math.inf] == [1]
+    with pytest.raises(DataError, match="^sentence 1, word 2: the model gives 'chat' no probability"):
+        scorer.score(FRENCH[:1], source=ENGLISH[:1])
+
+
+def test_scores_of_other_models(tmp_path: Path) -> None:
+    without_source, softmax = made(prior_with(tmp_path, "bigrams"), "Bart"), configuration("Bart")
+    for model in (without_source, transformers.AutoModelForSeq2SeqLM.from_config(softmax)):
+        with pytest.raises(DataError, match=(
+            "^expected a translation model over the words of a prior, source and target, found "
+            f"{type(model).__name__} over other tokens; use its loss$"
+        )):  # fmt: skip
+            Seq2SeqScorer(model)

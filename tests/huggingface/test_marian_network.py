@@ -167,6 +167,9 @@ def test_required_terms_are_said_once_and_sentences_end_in_time(search: dict[str
     assert all(2 in row for row in found[:, 1:].tolist())
     with pytest.raises(DataError, match="expected max_new_tokens of at least 3, .* found 2; give more"):
         model.generate(source, max_new_tokens=2)
+    mer = model.head.prior.index("mer")
+    with pytest.raises(DataError, match=rf"^generate: expected a constraint .* one that requires token {mer}"):
+        model.generate(source, max_new_tokens=6, eos_token_id=[2, mer], **search)
 
 
 def test_sentences_of_an_endless_grammar_end_in_time(tmp_path: Path) -> None:

@@ -107,3 +107,94 @@ def test_scores_of_a_text_are_no_impossible_ones() -> None:
         model.transformer.ln_f.bias[3] = math.nan
     with pytest.raises(DataError, match="^the model: expected finite scores, found NaN or infinity"):
         list(CausalScorer(model, TOKENIZER).lines(["the cat"]))
+
+
+# ---- what a network computes after an end ----------------------------------------------------------------------------
+
+END, PAD, OTHER = 1, 0, TOKENIZER.convert_tokens_to_ids("c")  # OTHER is another end of the model
+PROMPTS = torch.full((3, 1), 5)
+ENDING = {"max_new_tokens": 6, "eos_token_id": [END, OTHER], "pad_token_id": PAD}
+
+
+def ends_early(ends: list[int]) -> Any:
+    """Return a processor before ours: the second row of PROMPTS ends at once with the last one of the ends.
+
+    Rows that have ended have NaN, as in a network with such a vector of padding.
+    """
+
+    def change(tokens: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        written, scores = tokens[:, 1:], scores.clone()
+        scores[:, ends] = -math.inf
+        if not written.size(1):
+            scores.view(3, -1, scores.size(1))[1, :, ends[-1]] = 50.0
+        scores[torch.isin(written, torch.tensor(ends)).any(1)] = math.nan
+        return scores
+
+    return change
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("end", [END, OTHER])
+@pytest.mark.parametrize("others", ["regex", "none", "product"])
+def test_a_free_row_that_has_ended_is_not_checked(others: str, end: int, search: dict[str, Any]) -> None:
+    """With any end of the model, while the texts of other rows go on."""
+    torch.manual_seed(1)
+    regex = P.from_regex("[abx]{5}", TOKENIZER)
+    rows = P.per_row([regex, None, None if others == "none" else regex])
+    for _ in range(2):
+        found = rows.generate(
+            network(), PROMPTS, logits_processor=[ends_early([END, OTHER, end])], **ENDING, **search
+        )[:, 1:].tolist()
+        assert found[1][0] == end and {*found[1][1:]} <= {PAD, END}
+        assert found[0].index(END) == 5
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_free_row_may_have_ended_with_a_special_token(search: dict[str, Any]) -> None:
+    """`generate` of a model does not pass its ends."""
+    special = next(token for token in TOKENIZER.all_special_ids if token not in (END, PAD))
+    rows = P.per_row([P.from_regex("[abx]{5}", TOKENIZER), None, None])
+    given = {**ENDING, "eos_token_id": [END, special], **search}
+    found = network().generate(PROMPTS, logits_processor=[ends_early([END, special]), rows], **given)[:, 1:].tolist()
+    assert found[1][0] == special and found[0].index(END) == 5
+    read = P.per_row([None, None, P.from_regex("b", TOKENIZER)], unread=1)
+    ids, scores = torch.tensor([[5, 8], [5, special], [5, 68]]), torch.zeros(3, len(TOKENIZER))
+    assert read(ids, scores.index_fill(0, torch.tensor(1), math.nan))[1, END] == 0.0
+    with pytest.raises(DataError, match="expected finite scores, found NaN or infinity"):
+        read(ids, scores.index_fill(0, torch.tensor(0), math.nan))
+
+
+def test_a_row_of_padding_after_an_unknown_end_is_not_checked() -> None:
+    """`generate` of a model pads a text that one of its other ends ended. Its constraint does not allow padding."""
+    rows = P.per_row([P.from_regex("[abx]{5}", TOKENIZER), P.from_regex("c[abx]{4}", TOKENIZER), None])
+    ids = torch.tensor([[5, 8], [5, OTHER], [5, 8]])
+    scores = torch.zeros(3, len(TOKENIZER))
+    rows(ids[:, :1], scores)
+    rows(torch.tensor([[5, 68], [5, OTHER], [5, 8]]), scores)
+    scores[1] = math.nan
+    log_p = rows(torch.tensor([[5, 68, 68], [5, OTHER, PAD], [5, 8, 9]]), scores)
+    assert log_p[1].isfinite().nonzero().flatten().tolist() == [END]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("background", ["uniform", "regex"])
+def test_our_own_models_do_not_check_rows_that_have_ended(background: str, search: dict[str, Any]) -> None:
+    """The vector of padding is NaN. Another row goes on."""
+    regex = P.from_regex("[abx]{5}|[b]", TOKENIZER) if background == "regex" else None
+    model = LogLinearForCausalLM.wrap(copy.deepcopy(network()), TOKENIZER, Recipe(background="uniform"), regex)
+    with torch.no_grad():
+        model.model.wte.weight[PAD] = math.nan
+    end, text = (OTHER, []) if regex is None else (END, TOKENIZER.convert_tokens_to_ids(["b"]))
+    torch.manual_seed(1)
+
+    def begins(tokens: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        written, scores = tokens[:, 1:], scores.clone()
+        if written.size(1) <= len(text):
+            scores.view(2, -1, scores.size(1))[0, :, [*text, end][written.size(1)]] += 50.0
+            scores.view(2, -1, scores.size(1))[1, :, [END, OTHER]] = -math.inf
+        return scores
+
+    prompts = torch.full((2, 1), END)
+    found = model.generate(prompts, logits_processor=[begins], **ENDING, **search)[:, 1:].tolist()
+    assert found[0][: len(text) + 1] == [*text, end] and {*found[0][len(text) + 1 :]} <= {PAD, END}
+    assert len([token for token in found[1] if token not in (PAD, END, OTHER)]) > len(text)

@@ -13,10 +13,11 @@ import pytest
 import torch
 from tiny_tokenizers import tiny_tokenizer
 
+from fairseq_llrnn.automata.regular import Choice, Sequence
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface import BackgroundProcessor, Limits, constructors
-from fairseq_llrnn.huggingface.lifting import token_texts
-from fairseq_llrnn.huggingface.regular_expressions import Alternatives, Characters, Expression, Series, parse_regex
+from fairseq_llrnn.huggingface.regular_expressions import Characters, Expression, parse_regex
+from fairseq_llrnn.huggingface.token_texts import token_texts
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 
@@ -36,9 +37,9 @@ def ends(part: Expression, text: str, at: int = 0) -> set[int]:
     """Where a match from a place may end."""
     if isinstance(part, Characters):
         return {at + 1} if at < len(text) and any(low <= ord(text[at]) <= high for low, high in part.ranges) else set()
-    if isinstance(part, Alternatives):
+    if isinstance(part, Choice):
         return {end for each in part.parts for end in ends(each, text, at)}
-    if isinstance(part, Series):
+    if isinstance(part, Sequence):
         found = {at}
         for each in part.parts:
             found = {end for begin in found for end in ends(each, text, begin)}

@@ -24,7 +24,7 @@ from pydantic import BaseModel, field_validator
 from tiny_tokenizers import tiny_tokenizer
 
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearForCausalLM, Tag
-from fairseq_llrnn.huggingface.lifting import token_texts
+from fairseq_llrnn.huggingface.token_texts import token_texts
 from fairseq_llrnn.prior import Recipe
 
 P = BackgroundProcessor

@@ -41,7 +41,7 @@ def network(kind: str = "GPT2", **more: Any) -> Any:
         sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
     else:
         sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
-    config = getattr(transformers, f"{kind}Config")(**sizes, **SPECIAL, **more)
+    config = getattr(transformers, f"{kind}Config")(**{**sizes, **SPECIAL, **more})
     return transformers.AutoModelForCausalLM.from_config(config).double()
 
 
@@ -205,6 +205,29 @@ def test_texts_of_one_token_have_no_loss() -> None:
     assert scores.loss == 0 and scores.log_probs.shape == (1, 0)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_compiled_network_has_the_loss_and_the_gradient(backend: str) -> None:
+    """Also of a second batch of another width, with checkpoints."""
+    model = network("Llama", num_hidden_layers=1).train()
+    constrain_trainer(trainer_like(model, max_completion_length=9), constraint())
+    model.gradient_checkpointing_enable()
+    torch.compiler.reset()
+    compiled = torch.compile(model, backend=backend)
+    for texts in (["yes no", "no"], ["yes", "no no no"]):
+        rows = [[5, *TOKENIZER(text).input_ids, 1] for text in texts]
+        tokens = torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, rows)), True, 0)
+        labels, mask = tokens.masked_fill(tokens == 0, -100), (tokens != 0).long()
+        batch = {"input_ids": tokens, "attention_mask": mask, "labels": labels, "fused_lm_head": True}
+        found = []
+        for each in (model, compiled):
+            model.zero_grad()
+            scores = each(**batch)
+            scores.loss.backward()
+            found.append([scores.loss, scores.log_probs, *(weight.grad.clone() for weight in model.parameters())])
+        torch.testing.assert_close(*found)
+
+
 # ---- with TRL -------------------------------------------------------------------------------------------------------
 
 
@@ -266,8 +289,9 @@ def test_samples_and_loss_of_grpo_have_one_distribution(kind: str, name: str, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"torch_compile": True, "torch_compile_backend": "eager"}])
-def test_a_compiled_network_with_checkpoints_in_float32(options: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", [None, "eager", "aot_eager", "inductor"])
+def test_a_compiled_network_with_checkpoints_in_float32(backend: str | None, tmp_path: Path) -> None:
+    options = {} if backend is None else {"torch_compile": True, "torch_compile_backend": backend}
     trainer = grpo(network("Llama").float(), tmp_path, gradient_checkpointing=True, **options)
     constrain_trainer(trainer, constraint("schema"))
     trainer.train()

@@ -653,6 +653,7 @@ def test_what_a_checkpoint_says_is_no_other_option(shell: Shell, world: World, m
 def test_help_is_short_and_all_of_it_is_fairseqs(command: str, shell: Shell) -> None:
     short = shell.run("llrnn", command, "data", "--help").out
     assert len(short.splitlines()) < 50
+    assert ("\nconstraints:\n  a grammar or regular expression in the prior" in short) == (command == "interactive")
     assert "--help-all" in short and f"examples:\n  {'echo' if command == 'interactive' else 'llrnn'} " in short
     for words in (["--help-all"], ["-v", "--help"]):
         shown = shell.run("llrnn", command, *words).out

@@ -12,7 +12,7 @@ from shell import TRUSTING, Shell
 from tiny_world import EVERY_SENTENCE, World, make_prior, read_checkpoint
 from translation_world import SIZES, TranslationWorld, stock_args, train_stock_lm
 
-from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 from fairseq_llrnn.plugin.scoring.sentences import (
@@ -209,6 +209,30 @@ def test_words_that_the_background_forbids(
     scores = scorer.score(None, ["le chat voit la mer", "le chat voit la tour"])
     assert scores[0] == -math.inf and math.isfinite(scores[1])
     assert (scorer.notes[TOO_LONG], scorer.notes[IMPOSSIBLE]) == (0, 1)
+
+
+@pytest.mark.parametrize("name", [*SIZES, *STOCK])
+def test_scores_that_are_not_finite_are_no_impossible_sentences(name: str, checkpoints: dict[str, Path]) -> None:
+    """The vector of a source word is NaN. Sentences without this word have scores."""
+    scorer = load_scorer(str(checkpoints[name]), 200)
+    words = scorer.task.source_dictionary
+    table = next(
+        part for part in scorer.model.encoder.modules()
+        if isinstance(part, torch.nn.Embedding) and part.num_embeddings == len(words)
+    )  # fmt: skip
+    with torch.no_grad():
+        table.weight[words.index("tahc")] = math.nan
+    assert math.isfinite(scorer.score(["rem al"], ["la mer"])[0])
+    message = (
+        "^the model: expected finite scores, found NaN or infinity; look for weights and hidden states of the network "
+        "that are not finite, or compute in float32, as float16 overflows$"
+    )
+    for sources in (["el tahc"], ["rem al", "el tahc"]):
+        with pytest.raises(DataError, match=message):
+            scorer.score(sources, ["la mer"] * len(sources))
+        with pytest.raises(DataError, match=message):
+            list(scorer.token_scores(sources, ["la mer"] * len(sources)))
+    assert scorer.notes[IMPOSSIBLE] == 0
 
 
 # ---- checkpoints ----------------------------------------------------------------------------------------------------
