@@ -107,6 +107,7 @@ def train(
         with torch.autocast("cpu", dtype=torch.bfloat16):
             logits = model(**batch).logits[:, :-1]
         loss = token_scores(in_loss, logits, batch["input_ids"][:, 1:], labels != IGNORED).loss
+        assert loss is not None
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
