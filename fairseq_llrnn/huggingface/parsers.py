@@ -24,7 +24,7 @@ from fairseq_llrnn.huggingface.schema_lengths import Steps
 from fairseq_llrnn.huggingface.schemas import unsupported_keywords
 from fairseq_llrnn.huggingface.token_texts import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import DENSE, MOST_CACHED, Row, TokenWeights
-from fairseq_llrnn.huggingface.witnesses import MERGED, Completions, Witness
+from fairseq_llrnn.huggingface.witnesses import MERGED, NODES, NODES_OF_RULES, Completions, Witness
 
 ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
 REPRESENTATIVES = 4  # of a group of tokens, which are alike
@@ -131,6 +131,7 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         """
         self.matcher, self.completions, self.grammar, self._read = matcher, completions, grammar, read
         self.steps, self.hints = cache(steps), cache(self._hints)  # of copies, too
+        self.nodes = NODES_OF_RULES if len(RULE.findall(grammar)) > 1 else NODES
         self.name, self.kind = name, kind
         self.eos, self.cannot_begin = completions.eos, completions.cannot_begin
         self.num_tokens = len(self.cannot_begin)
@@ -244,7 +245,7 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             if found is None:
                 found = self._by_longer_token(state, token, most)
             if found is None and (following := state.matcher.deep_copy()).consume_token(token):
-                found = search.search(following, most, state.witness, hints=self.hints)
+                found = search.search(following, most, state.witness, hints=self.hints, nodes=self.nodes)
             state.checked[token] = found
         return state.checked[token]
 

@@ -34,7 +34,8 @@ ALIKE = 2  # … so many letters, and so many digits
 RECENT = 3  # parsers before one, whose masks show whether a token makes progress
 SHORT = tuple(range(1, 9))  # tokens of a completion: searches for the shortest one
 DEPTHS, DEPTHS_AT_START = (2, 8, 24, 400), (100, 24, 400, 12_000)  # … for any
-NODES, NODES_AT_START, NODES_OF_DEPTH = 200, 2_000, 2  # parsers of a search, and more for each token of its depth
+NODES, NODES_AT_START, NODES_OF_DEPTH = 30, 2_000, 2  # parsers of a search, and more for each token of its depth
+NODES_OF_RULES = 200  # … if the grammar has several rules
 LONGEST_TOKEN = 32  # bytes of tokens in a completion
 SEPARATORS = 2  # the rank of a comma
 RANKS = {0: b"}])>", 1: b'"', 2: b",", 2.5: b"'`", 7: b":=", 8: b"[", 9: b"(", 10: b"{<", 11: b" \t\n\r"}  # search
@@ -105,19 +106,22 @@ class Completions:
         return None
 
     def search(
-        self, matcher: Any, most: int, witness: Witness = (), is_first: bool = False, hints: Hints = tuple
-    ) -> Witness | None:
+        self, matcher: Any, most: int, witness: Witness = (), is_first: bool = False, hints: Hints = tuple,
+        nodes: int = NODES,
+    ) -> Witness | None:  # fmt: skip
         """Return a completion: of at most so many tokens, or else the shortest that is found, or None.
 
         Args:
             witness: of an earlier parser. A completion may go on with a part of it.
-            hints: returns tokens of ends of strings.
+            hints: returns tokens that may go on together.
+            nodes: the number of parsers, apart from NODES_OF_DEPTH.
         """
         best = None
+        nodes = NODES_AT_START if is_first else nodes
         for depth in (*SHORT, *DEPTHS_AT_START) if is_first else DEPTHS:
             if depth > 2 * most and not is_first:  # two tokens of the search may be one
                 depth = 2 * most
-            best = self._first_of_depth(matcher, depth, witness, is_first, hints)
+            best = self._first_of_depth(matcher, depth, witness, is_first, hints, nodes)
             if best is not None:
                 break
         if best is None or len(best) <= most:
@@ -125,7 +129,7 @@ class Completions:
         best = self._in_fewest_tokens(matcher, best, is_first)
         if most < len(best) <= SHORT[-1] + 2:
             for depth in SHORT[: len(best) - 2]:
-                found = self._first_of_depth(matcher, depth, (), is_first, tuple)  # a hint may be long
+                found = self._first_of_depth(matcher, depth, (), is_first, tuple, nodes)  # a hint may be long
                 if found is not None:
                     return min(best, self._in_fewest_tokens(matcher, found, is_first), key=len)
         return best
@@ -133,12 +137,12 @@ class Completions:
     def short_text(self, matcher: Any, hints: Hints = tuple) -> Witness | None:
         """Return a text of at most SHORT tokens or hints, and the end, or None if a brief search finds none."""
         for depth in SHORT:
-            if (found := self._first_of_depth(matcher, depth, (), False, hints)) is not None:
+            if (found := self._first_of_depth(matcher, depth, (), False, hints, NODES_OF_RULES)) is not None:
                 return found
         return None
 
     def _first_of_depth(
-        self, matcher: Any, depth: int, witness: Witness, is_first: bool, hints: Hints
+        self, matcher: Any, depth: int, witness: Witness, is_first: bool, hints: Hints, nodes: int
     ) -> Witness | None:
         """Return the first completion among a limited number of parsers, of at most so many tokens before a witness.
 
@@ -147,7 +151,7 @@ class Completions:
         if matcher.is_accepting():
             return (self.eos,)
         matcher = matcher.deep_copy()
-        left = (NODES_AT_START if is_first else NODES) + NODES_OF_DEPTH * depth
+        left = nodes + NODES_OF_DEPTH * depth
         path: list[Witness] = []
         masks: list[bytes] = [matcher.compute_bitmask()]
         can_undo = self._can_undo(matcher, masks[0])
