@@ -24,7 +24,7 @@ from fairseq_llrnn.huggingface.schema_lengths import Steps
 from fairseq_llrnn.huggingface.schemas import unsupported_keywords
 from fairseq_llrnn.huggingface.token_texts import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import DENSE, MOST_CACHED, Row, TokenWeights
-from fairseq_llrnn.huggingface.witnesses import MERGED, NODES, NODES_OF_RULES, Completions, Witness
+from fairseq_llrnn.huggingface.witnesses import MERGED, NODES, NODES_OF_RULES, Completions, Effort, Witness
 
 ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
 REPRESENTATIVES = 4  # of a group of tokens, which are alike
@@ -130,8 +130,7 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             name, kind: of the user's input, for messages.
         """
         self.matcher, self.completions, self.grammar, self._read = matcher, completions, grammar, read
-        self.steps, self.hints = cache(steps), cache(self._hints)  # of copies, too
-        self.nodes = NODES_OF_RULES if len(RULE.findall(grammar)) > 1 else NODES
+        self.steps = cache(steps)  # of copies, too
         self.name, self.kind = name, kind
         self.eos, self.cannot_begin = completions.eos, completions.cannot_begin
         self.num_tokens = len(self.cannot_begin)
@@ -157,8 +156,8 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             return self
         left = copy.copy(self)
         kept = [None if is_lost else text for text, is_lost in zip(texts, lost.tolist(), strict=True)]
-        left.completions, left.hints = Completions(kept, self.cannot_begin, self.eos), cache(left._hints)
-        for name in ("shortest", "groups"):
+        left.completions = Completions(kept, self.cannot_begin, self.eos)
+        for name in ("effort", "shortest", "groups"):
             left.__dict__.pop(name, None)
         if left.shortest is None and self.shortest is not None:
             raise ValueError("no text is found")
@@ -167,20 +166,31 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
     @cached_property
     def shortest(self) -> Witness | None:
         """A short text. None: none is found."""
-        return self.completions.search(self.matcher.deep_copy(), 1, is_first=True, hints=self.hints)
+        return self.completions.search(self.matcher.deep_copy(), 1, is_first=True, effort=self.effort)
+
+    @cached_property
+    def effort(self) -> Effort:
+        """How the grammar is searched."""
+        nodes = NODES_OF_RULES if self._rules() else NODES
+        return Effort(cache(self._hints), nodes, self.completions.can_undo(self.matcher))
+
+    def _rules(self) -> list[str]:
+        """The grammar's rules that rules contain, each as a grammar."""
+        text = re.sub(r"\bstart\b", "whole_text", self.grammar)  # a rule of another name
+        names = [name for name in dict.fromkeys(RULE.findall(text)) if len(re.findall(rf"\b{name}\b", text)) > 1]
+        return [f"{text}\nstart: {name}" for name in names[-RULES:]]
 
     def _hints(self) -> list[Witness]:
         """Short texts of the grammar's rules, and matches of the schema's patterns as JSON strings without the first
         quote.
         """
         found: dict[Witness, None] = {}
-        text = re.sub(r"\bstart\b", "whole_text", self.grammar)  # a rule of another name
-        names = [*dict.fromkeys(RULE.findall(text))]
-        rules = [self._read(f"{text}\nstart: {name}") for name in names[: -RULES - 1 : -1]]
+        effort = self.effort._replace(hints=lambda: [*found])
+        rules = [*map(self._read, reversed(self._rules()))]
         for _ in range(2):  # rules usually follow those that contain them, but some do not
             matchers, rules = [rule for rule in rules if not rule.is_error()], []
             for matcher in matchers:
-                witness = self.completions.short_text(matcher, lambda: [*found])
+                witness = self.completions.short_text(matcher, effort)
                 if witness is None:
                     rules.append(matcher)
                 elif len(witness) > 1:
@@ -245,7 +255,7 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             if found is None:
                 found = self._by_longer_token(state, token, most)
             if found is None and (following := state.matcher.deep_copy()).consume_token(token):
-                found = search.search(following, most, state.witness, hints=self.hints, nodes=self.nodes)
+                found = search.search(following, most, state.witness, effort=self.effort)
             state.checked[token] = found
         return state.checked[token]
 

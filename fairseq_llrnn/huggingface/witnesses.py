@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,17 @@ RANKS = {0: b"}])>", 1: b'"', 2: b",", 2.5: b"'`", 7: b":=", 8: b"[", 9: b"(", 1
 NOT_PLAIN = {'"', "\\", "\x7f", *map(chr, range(32))}  # characters that JSON strings do not hold as they are
 LETTER, DIGIT, OTHER = 3.0, 5.0, 6.0
 TOKEN_ENDS, WORD_ENDS = 0.5, 4.0  # the longest one of words is first: a key or value that must come next
+
+
+class Effort(NamedTuple):
+    """How a grammar is searched."""
+
+    hints: Hints = tuple  # returns tokens that may go on together
+    nodes: int = NODES  # parsers of a search, apart from NODES_OF_DEPTH
+    can_undo: bool = True  # whether its parsers can take tokens back
+
+
+USUAL = Effort()
 
 
 def _ranks() -> list[float]:
@@ -106,43 +117,43 @@ class Completions:
         return None
 
     def search(
-        self, matcher: Any, most: int, witness: Witness = (), is_first: bool = False, hints: Hints = tuple,
-        nodes: int = NODES,
-    ) -> Witness | None:  # fmt: skip
+        self, matcher: Any, most: int, witness: Witness = (), is_first: bool = False, effort: Effort = USUAL
+    ) -> Witness | None:
         """Return a completion: of at most so many tokens, or else the shortest that is found, or None.
 
         Args:
             witness: of an earlier parser. A completion may go on with a part of it.
-            hints: returns tokens that may go on together.
-            nodes: the number of parsers, apart from NODES_OF_DEPTH.
+            is_first: whether the text is empty. The search then takes longer.
         """
         best = None
-        nodes = NODES_AT_START if is_first else nodes
+        if is_first:
+            effort = effort._replace(nodes=NODES_AT_START)
         for depth in (*SHORT, *DEPTHS_AT_START) if is_first else DEPTHS:
             if depth > 2 * most and not is_first:  # two tokens of the search may be one
                 depth = 2 * most
-            best = self._first_of_depth(matcher, depth, witness, is_first, hints, nodes)
+            best = self._first_of_depth(matcher, depth, witness, is_first, effort)
             if best is not None:
                 break
         if best is None or len(best) <= most:
             return best
         best = self._in_fewest_tokens(matcher, best, is_first)
         if most < len(best) <= SHORT[-1] + 2:
+            in_tokens = effort._replace(hints=tuple)  # a hint may be long
             for depth in SHORT[: len(best) - 2]:
-                found = self._first_of_depth(matcher, depth, (), is_first, tuple, nodes)  # a hint may be long
+                found = self._first_of_depth(matcher, depth, (), is_first, in_tokens)
                 if found is not None:
                     return min(best, self._in_fewest_tokens(matcher, found, is_first), key=len)
         return best
 
-    def short_text(self, matcher: Any, hints: Hints = tuple) -> Witness | None:
+    def short_text(self, matcher: Any, effort: Effort) -> Witness | None:
         """Return a text of at most SHORT tokens or hints, and the end, or None if a brief search finds none."""
         for depth in SHORT:
-            if (found := self._first_of_depth(matcher, depth, (), False, hints, NODES_OF_RULES)) is not None:
+            if (found := self._first_of_depth(matcher, depth, (), False, effort)) is not None:
                 return found
         return None
 
     def _first_of_depth(
-        self, matcher: Any, depth: int, witness: Witness, is_first: bool, hints: Hints, nodes: int
+        self, matcher: Any, depth: int, witness: Witness, is_first: bool, effort: Effort
     ) -> Witness | None:
         """Return the first completion among a limited number of parsers, of at most so many tokens before a witness.
 
@@ -151,11 +162,10 @@ class Completions:
         if matcher.is_accepting():
             return (self.eos,)
         matcher = matcher.deep_copy()
-        left = nodes + NODES_OF_DEPTH * depth
+        left = effort.nodes + NODES_OF_DEPTH * depth
         path: list[Witness] = []
         masks: list[bytes] = [matcher.compute_bitmask()]
-        can_undo = self._can_undo(matcher, masks[0])
-        stack = [self._children(matcher, masks, is_first, hints, can_undo)]
+        stack = [self._children(matcher, masks, is_first, effort)]
         while stack:
             found = next(stack[-1], None)
             left -= 1
@@ -176,13 +186,13 @@ class Completions:
                     return (*chain(*path), *witness[at:])
             if len(path) < depth:
                 masks.append(mask)
-                stack.append(self._children(after, masks, False, hints, can_undo))
+                stack.append(self._children(after, masks, False, effort))
             else:
                 path.pop()
         return None
 
     def _children(
-        self, matcher: Any, masks: list[bytes], is_first: bool, hints: Hints, can_undo: bool
+        self, matcher: Any, masks: list[bytes], is_first: bool, effort: Effort
     ) -> Iterator[tuple[Witness, bytes, Any]]:
         """The tokens that the search tries, and masks and parsers after them. Those without progress are last.
 
@@ -192,28 +202,27 @@ class Completions:
         Args:
             matcher: it has read the tokens until the next ones are asked for.
             masks: of the parser and of those before it.
-            can_undo: whether the parser can take tokens back.
         """
         recent, others = masks[-RECENT:], []
         candidates, are_few = self._candidates(masks[-1], is_first)
         ranks = [self.ranks[(self.texts[token] or b"\0")[0]] for token in candidates]
         before = sum(rank < LETTER for rank in ranks)
         can_end = not are_few and _has(masks[-1], self.tokens.get(b'"', self.eos))
-        of_hints = () if can_end else hints()
+        of_hints = () if can_end else effort.hints()
         ending = {token for token, rank in zip(candidates, ranks, strict=True) if are_few and rank <= SEPARATORS}
         for tokens in (*zip(candidates[:before]), *of_hints, *zip(candidates[before:])):
-            for found in _after(matcher, tokens, can_undo):
+            for found in _after(matcher, tokens, effort.can_undo):
                 if found[1] not in recent or ending.issuperset(tokens) or _is_forced(found[1]):
                     yield found
                 else:
                     others.append(tokens)
         for tokens in others:
-            yield from _after(matcher, tokens, can_undo)
+            yield from _after(matcher, tokens, effort.can_undo)
 
-    def _can_undo(self, matcher: Any, mask: bytes) -> bool:
-        """Return whether a parser can take a token back: not with `max_tokens` or `stop` in a Lark grammar."""
+    def can_undo(self, matcher: Any) -> bool:
+        """Return whether a grammar's parsers can take tokens back: not with `max_tokens` or `stop` in Lark."""
         other = matcher.deep_copy()
-        token = next((token for token in self._candidates(mask, False)[0]), None)
+        token = next((token for token in self._candidates(other.compute_bitmask(), False)[0]), None)
         return token is None or not other.consume_token(token) or bool(other.rollback(1))
 
     def _candidates(self, mask: bytes, is_first: bool) -> tuple[list[int], bool]:
