@@ -10,9 +10,8 @@ the tokens of the form. With --grammar, its probabilities are those of the token
 and search. Without, it parses twice: freely, and under the grammar. The grammar is funql.grammar without a limit of
 depth, read by llguidance. The loss is exact: one log p′ for each token (fairseq_llrnn/huggingface/training.py).
 
-AdamW over all weights, in bfloat16 where the processor has it, batches of 16 pairs, a rate that falls to 0. --pairs
-takes the first of a shuffled list, the same for all systems of a seed. Search is greedy. The last line has the seconds
-of processor time.
+AdamW over all weights, products in bfloat16, batches of 16 pairs, a rate that falls to 0. --pairs takes the first of a
+shuffled list, the same for all systems of a seed. Search is greedy. The last line has the seconds of processor time.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from fairseq_llrnn.errors import DataError, check_least, one_line_errors
 from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.huggingface import BackgroundProcessor
-from fairseq_llrnn.huggingface.training import IGNORED, token_scores
+from fairseq_llrnn.huggingface.training import IGNORED, text_scores
 
 GRAMMAR = Path(__file__).resolve().parent / "funql.grammar"
 BATCH, WARM_UP, CLIP = 16, 10, 1.0
@@ -103,10 +102,10 @@ def train(
     model.train()
     for number, some in enumerate(steps, start=1):
         batch = batch_of(some, tokenizer)
-        labels = batch.pop("labels")[:, 1:]
+        labels = batch.pop("labels")
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            logits = model(**batch).logits[:, :-1]
-        loss = token_scores(in_loss, logits, batch["input_ids"][:, 1:], labels != IGNORED).loss
+            logits = model(**batch).logits
+        loss = text_scores(in_loss, logits, batch["input_ids"], labels).loss
         assert loss is not None
         optimizer.zero_grad()
         loss.backward()
@@ -122,15 +121,11 @@ def parse(
 ) -> list[str]:
     """Return the symbols of the most probable form of each question, with blanks between them."""
     model.to(torch.bfloat16).eval()
-    of_tokens = [tokenizer(prompt(question))["input_ids"] for question in questions]
     forms = [""] * len(questions)
-    order = sorted(range(len(questions)), key=lambda place: len(of_tokens[place]))
+    order = sorted(range(len(questions)), key=lambda place: len(tokenizer(questions[place])["input_ids"]))
     for some in (order[i : i + size] for i in range(0, len(order), size)):
-        rows = [torch.tensor(of_tokens[place]) for place in some]
-        inputs = {
-            "input_ids": pad_sequence(rows, True, tokenizer.eos_token_id, padding_side="left"),
-            "attention_mask": pad_sequence([torch.ones_like(row) for row in rows], True, 0, padding_side="left"),
-        }
+        texts = [prompt(questions[place]) for place in some]
+        inputs = tokenizer(texts, padding=True, padding_side="left", return_tensors="pt")
         options: dict[str, Any] = {"max_new_tokens": LONGEST, "do_sample": False}
         options |= inputs | {"pad_token_id": tokenizer.eos_token_id}
         found = model.generate(**options) if grammar is None else grammar.generate(model, **options)

@@ -172,8 +172,8 @@ def _with_token_scores(
 
 @torch.compiler.disable
 def text_scores(
-    processor: BackgroundProcessor | None, logits: Tensor, tokens: Tensor, labels: Tensor, temperature: float,
-    number: Tensor | int | None,
+    processor: BackgroundProcessor | None, logits: Tensor, tokens: Tensor, labels: Tensor, temperature: float = 1.0,
+    number: Tensor | int | None = None,
 ) -> TokenScores:  # fmt: skip
     """Return log p′ of tokens, each predicted by the logits before it.
 
