@@ -91,7 +91,7 @@ def row(table: OpenTable, words: Sequence[Scored], dictionary: Path, listed: Con
     for name, part in (("no letter", 0.0), ("its first half", 0.5)):
         found = [ranks.rank(word, math.ceil(part * len(word)), classes, BEST) for word, _, classes in compounds]
         share = sum(rank is not None and rank <= BEST for rank in found) / max(1, len(compounds))
-        figures |= {f"ten best after {name}, %": 100.0 * share, "… searches that stopped": found.count(None)}
+        figures |= {f"ten best after {name}, %": 100.0 * share, f"… stopped after {name}": found.count(None)}
     return figures
 
 

@@ -152,15 +152,14 @@ def main() -> None:
     args = parser.parse_args()
     check_least("--pairs", args.pairs, 1)
     stem, begin = f"{args.pairs}-{args.seed}", time.process_time()
+    pairs, questions = read(args.text, "train"), [question for question, _ in read(args.text, "test")]
+    random.Random(args.seed).shuffle(pairs)
     set_seed(args.seed)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     model = AutoModelForCausalLM.from_pretrained(args.model)
     grammar = BackgroundProcessor.from_grammar(lark_of(read_rules(GRAMMAR)), tokenizer)
-    pairs = read(args.text, "train")
-    random.Random(args.seed).shuffle(pairs)
     train(model, tokenizer, pairs[: args.pairs], grammar if args.grammar else None, args)
     print(f"training: {time.process_time() - begin:.0f} seconds of processor time", flush=True)
-    questions = [question for question, _ in read(args.text, "test")]
     args.out.mkdir(parents=True, exist_ok=True)
     searches = {"both": grammar} if args.grammar else {"without": None, "search": grammar}
     for name, used in searches.items():

@@ -209,6 +209,22 @@ def test_p_of_two_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert float(rows[1][-1]) < 0.01 and float(rows[2][-1]) == 1.0
 
 
+def test_wrong_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+    (parser,) = load(FOLDER, "pretrained_parser")
+    argv = ["pretrained_parser.py", "model", "--text", str(tmp_path), "--out", str(tmp_path), "--pairs", "0"]
+    monkeypatch.setattr("sys.argv", argv)
+    assert parser.main() == 2
+    assert "--pairs 0: expected a number of at least 1" in capsys.readouterr().err
+    (tmp_path / "gold.tsv").write_text("what\tanswer(state(all))\n", "utf-8")
+    (tmp_path / "forms").write_text("a\nb\n", "utf-8")
+    monkeypatch.setattr("sys.argv", ["funql_score.py", "--gold", str(tmp_path / "gold.tsv"), f"a={tmp_path}/forms"])
+    assert score.main() == 2
+    assert "forms: expected 1 forms, one for each question, found 2; parse again" in capsys.readouterr().err
+
+
 # ---- the example ---------------------------------------------------------------------------------------------------
 
 
@@ -257,9 +273,10 @@ def test_a_network_of_transformers_parses(tmp_path: Path, monkeypatch: pytest.Mo
     tokenizer.save_pretrained(tmp_path / "model")
     for more in ([], ["--grammar"]):
         argv = [str(tmp_path / "model"), "--text", str(tmp_path / "text"), "--out", str(tmp_path), "--pairs", "20"]
-        monkeypatch.setattr("sys.argv", ["pretrained_parser.py", *argv, "--epochs", "1", *more])
+        argv += ["--epochs", "1", "--lr", "0.001", "--seed", "2", *more]
+        monkeypatch.setattr("sys.argv", ["pretrained_parser.py", *argv])
         parser.main()
     for name in ("search", "both"):
-        forms = (tmp_path / f"20-1-{name}.forms").read_text("utf-8").splitlines()
+        forms = (tmp_path / f"20-2-{name}.forms").read_text("utf-8").splitlines()
         assert len(forms) == 6 and all(recognise.derives(RULES, form.split()) for form in forms)
-    assert len((tmp_path / "20-1-without.forms").read_text("utf-8").splitlines()) == 6
+    assert len((tmp_path / "20-2-without.forms").read_text("utf-8").splitlines()) == 6

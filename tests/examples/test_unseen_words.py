@@ -95,7 +95,8 @@ def test_compounds_need_a_second_stem(
     _, *rows = capsys.readouterr().out.splitlines()
     figures = {name.strip(): float(value) for name, value in (row.rsplit(maxsplit=1) for row in rows)}
     assert figures["words"] == 6 and figures["compounds"] == 2  # chatmur, un, chats, prend, Chatmur, chatbot
-    assert figures["bits per compound"] > 5.0 and figures["… searches that stopped"] == 0
+    assert figures["bits per compound"] > 5.0 and figures["… stopped after no letter"] == 0
+    assert figures["… stopped after its first half"] == 0
     assert {0.0, 50.0, 100.0} >= {figures["ten best after no letter, %"], figures["ten best after its first half, %"]}
     monkeypatch.setattr(sys, "argv", ["unseen_words.py", *options[:-1], str(trained / "checkpoint_best.pt")])
     assert script.main() == 2
