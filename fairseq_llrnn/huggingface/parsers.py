@@ -250,12 +250,12 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
 
     def _witness_after(self, state: ParserState, token: int) -> Witness | None:
         if token not in state.checked and state.witness is not None:
-            most, search = state.left - 1, self.completions
-            found = search.known_after(state.matcher, token, state.witness, most)
+            most, completions = state.left - 1, self.completions
+            found = completions.known_after(state.matcher, token, state.witness, most)
             if found is None:
                 found = self._by_longer_token(state, token, most)
             if found is None and (following := state.matcher.deep_copy()).consume_token(token):
-                found = search.search(following, most, state.witness, effort=self.effort)
+                found = completions.search(following, most, state.witness, effort=self.effort)
             state.checked[token] = found
         return state.checked[token]
 
