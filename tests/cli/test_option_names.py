@@ -56,7 +56,7 @@ def of_fairseq() -> set[str]:
         parsers.append(argparse.ArgumentParser(conflict_handler="resolve"))
         kind.add_args(parsers[-1])
     pages = [*(PACKAGE.parent / "docs" / "options").glob("*.md"), *PACKAGE.glob("systems/*/*.md")]
-    pages += (PACKAGE.parent / "research" / "llrnn_research").glob("*/options.md")
+    pages += (PACKAGE.parent / "research").glob("*/*/options.md")
     documented = (option for page in pages for option in OPTION.findall(page.read_text(encoding="utf-8")))
     return {*documented, *(option for parser in parsers for option in parser._option_string_actions)}
 
