@@ -9,9 +9,11 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, need_library
 from fairseq_llrnn.huggingface.byte_automata import Meter
+from fairseq_llrnn.huggingface.regular_expressions import parse_regex, shortest_text
 from fairseq_llrnn.huggingface.schema_lengths import Steps
 from fairseq_llrnn.huggingface.schemas import unsupported_keywords
 from fairseq_llrnn.huggingface.token_texts import TokenTexts
@@ -28,9 +31,15 @@ from fairseq_llrnn.huggingface.witnesses import MERGED, NODES, NODES_OF_RULES, C
 
 ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
 REPRESENTATIVES = 4  # of a group of tokens, which are alike
-HINTS = 16  # patterns of a schema
+HINTS = 16  # regular expressions of a grammar that give hints
+LONGEST_HINT = 400  # characters
 RULES = 64  # rules of a grammar that give hints, the last ones
 RULE = re.compile(r"^[?!]?(\w+)(?:\.-?\d+)?\s*(?:\[[^\]\n]*\])?\s*:", re.MULTILINE)  # its name
+# the expressions of a schema and of Lark, and what may look like one
+EXPRESSION = re.compile(
+    r'//.*|"pattern":\s*(?P<json>"(?:[^"\\]|\\.)*")|"(?:[^"\\\n]|\\.)*"|/(?P<lark>(?:[^/\\\n]|\\.)+)/(?P<flags>[imsux]*)'
+)
+CODE_POINT = re.compile(r"\\x\{([0-9a-fA-F]{1,6})\}")  # in Rust's syntax
 MOST_SEARCHED = 256  # tokens after each of which a completion is searched for
 
 
@@ -181,9 +190,7 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         return [f"{text}\nstart: {name}" for name in names[-RULES:]]
 
     def _hints(self) -> list[Witness]:
-        """Short texts of the grammar's rules, and matches of the schema's patterns as JSON strings without the first
-        quote.
-        """
+        """Short texts of the grammar's rules, and shortest texts of its regular expressions."""
         found: dict[Witness, None] = {}
         effort = self.effort._replace(hints=lambda: [*found])
         rules = [*map(self._read, reversed(self._rules()))]
@@ -195,14 +202,20 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
                     rules.append(matcher)
                 elif len(witness) > 1:
                     found[witness[:-1]] = None
-        for pattern in self.steps().patterns[:HINTS]:
-            whole = f"^(?:{pattern.removeprefix('^').removesuffix('$')})$"
-            matcher = self._read(f"start: %json {json.dumps({'type': 'string', 'pattern': whole})}")
-            witness = None if matcher.is_error() else self.completions.search(matcher, 1, is_first=True)
-            if witness is not None:
-                written = b"".join(self.completions.texts[token] or b"" for token in witness).strip()[1:]
-                found[self.completions.fewest(written)] = None
+        found |= dict.fromkeys(self.completions.fewest(text.encode()) for text in islice(self._texts(), HINTS))
         return [*filter(None, found)]
+
+    def _texts(self) -> Iterator[str]:
+        """Shortest texts of the grammar's regular expressions. A pattern's is a JSON string without the first quote."""
+        found = (match for match in EXPRESSION.finditer(self.grammar) if match["json"] or match["lark"])
+        for json_string, pattern, flags in dict.fromkeys(match.group("json", "lark", "flags") for match in found):
+            if json_string:
+                pattern = json.loads(json_string).removeprefix("^").removesuffix("$")
+            pattern = CODE_POINT.sub(lambda code: f"\\U{int(code[1], 16):08x}", pattern)
+            with suppress(DataError):  # Rust's syntax has parts that Python's has not
+                tree = parse_regex(f"(?{flags}){pattern}" if flags else pattern, self.name)
+                if text := shortest_text(tree, LONGEST_HINT):
+                    yield json.dumps(text, ensure_ascii=False)[1:] if json_string else text
 
     @cached_property
     def groups(self) -> list[np.ndarray]:

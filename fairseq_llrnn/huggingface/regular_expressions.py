@@ -2,12 +2,13 @@
 
 `re.compile` checks the syntax. Without lookaround, backreferences, `\\b`, conditions, and atomic or possessive parts,
 an expression is a tree of characters, sequences, choices and repetitions. `byte_node` writes it over bytes of UTF-8,
-and `rust_regex` in the syntax of Rust, with explicit sets, for llguidance.
+`rust_regex` in the syntax of Rust, with explicit sets, for llguidance, and `shortest_text` is a text that it matches.
 """
 
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -36,6 +37,7 @@ TIMES = re.compile(r"\{(\d*)(,?)(\d*)\}")
 POSTFIX = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 GROUP = re.compile(r"\?(?:P<\w+>|(?P<flags>[aiLmsux]*(?:-[imsx]+)?)(?P<end>[:)])|#[^)]*\))")
 SPACES = " \t\n\r\v\f"
+SIMPLE = string.ascii_letters + string.digits + string.punctuation
 
 
 @dataclass(frozen=True)
@@ -317,6 +319,23 @@ def rust_regex(part: Expression) -> str:
         return f"(?:{rust_regex(part.part)}){part.name}"
     inner = map(rust_regex, part.parts)
     return "".join(inner) if isinstance(part, Concatenation) else f"(?:{'|'.join(inner)})"
+
+
+def shortest_text(part: Expression, most: int) -> str | None:
+    """Return one of the shortest texts of an expression, of letters where these are possible. None: it has no text of
+    at most so many characters.
+    """
+    if isinstance(part, Characters):
+        known = (character for character in SIMPLE if any(low <= ord(character) <= high for low, high in part.ranges))
+        others = (chr(low) for low, _ in _without_surrogates(part.ranges))
+        return next(known, next(others, None))
+    if isinstance(part, Repeat):
+        text = shortest_text(part.part, most) if part.least else ""
+        return None if text is None or len(text) * part.least > most else text * part.least
+    texts = [text for inner in part.parts if (text := shortest_text(inner, most)) is not None]
+    if isinstance(part, Choice):
+        return min(texts, key=len, default=None)
+    return "".join(texts) if len(texts) == len(part.parts) and sum(map(len, texts)) <= most else None
 
 
 def _without_surrogates(ranges: CharacterSet) -> Iterator[tuple[int, int]]:

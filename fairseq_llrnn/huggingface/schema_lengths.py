@@ -26,7 +26,6 @@ class Steps:
 
     largest: float = math.inf  # bytes that it adds, at most
     names: frozenset[bytes] | None = None  # keys, if all other strings are free but for their length. None: unknown
-    patterns: tuple[str, ...] = ()  # of strings, in Rust's syntax
 
 
 def steps_of(schema: Any) -> Steps:
@@ -36,9 +35,8 @@ def steps_of(schema: Any) -> Steps:
         largest = sizes.largest()
     except (TypeError, AttributeError, ValueError, ArithmeticError):  # mistakes in parts that llguidance does not read
         return Steps()
-    parts = [part for part in sizes.parts if {"pattern", "format", "patternProperties"} & {*part}]
-    patterns = dict.fromkeys(part["pattern"] for part in parts if isinstance(part.get("pattern"), str))
-    return Steps(largest, None if parts else frozenset(sizes.keys()), tuple(patterns))
+    are_free = not any({"pattern", "format", "patternProperties"} & {*part} for part in sizes.parts)
+    return Steps(largest, frozenset(sizes.keys()) if are_free else None)
 
 
 class _Sizes:

@@ -12,9 +12,9 @@ these is a completion after it, and short enough:
 All of this depends on the written text alone, so that scores stay exact. The search tries closing brackets, quotes and
 commas first, opening brackets and blanks last. A token that leads to the mask of one of the last parsers makes no
 progress, and waits until all others have failed. Where a rule can contain itself, the search would never leave it, and
-masks show no progress inside a string that must contain a match of a pattern. So the search also tries hints: short
-texts of the rules of a Lark grammar, and matches of a schema's patterns. The search is not complete: a text that could
-end in time may count as one that cannot.
+masks show no progress inside a regular expression such as `.*@.*`. So the search also tries hints: short texts of the
+rules of a Lark grammar, and the shortest texts of all regular expressions. The search is not complete: a text that
+could end in time may count as one that cannot.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ DEPTHS, DEPTHS_AT_START = (2, 8, 24, 400), (100, 24, 400, 12_000)  # … for any
 NODES, NODES_AT_START, NODES_OF_DEPTH = 30, 2_000, 2  # parsers of a search, and more for each token of its depth
 NODES_OF_RULES = 200  # … if the grammar has several rules
 LONGEST_TOKEN = 32  # bytes of tokens in a completion
+QUOTE = ord('"')
 SEPARATORS = 2  # the rank of a comma
 RANKS = {0: b"}])>", 1: b'"', 2: b",", 2.5: b"'`", 7: b":=", 8: b"[", 9: b"(", 10: b"{<", 11: b" \t\n\r"}  # search
 NOT_PLAIN = {'"', "\\", "\x7f", *map(chr, range(32))}  # characters that JSON strings do not hold as they are
@@ -85,7 +86,8 @@ class Completions:
         for token, text in enumerate(texts):
             if text:
                 self.tokens.setdefault(text, token)
-        single = sorted((text for text in self.tokens if len(text) == 1), key=lambda text: self.ranks[text[0]])
+        single = [text for text in self.tokens if len(text) == 1]
+        single.sort(key=lambda text: (text[0] != QUOTE, self.ranks[text[0]]))  # a string of JSON ends first
         self.single = np.array([self.tokens[text] for text in single], dtype=np.int64)
         opening = bytes(sorted(b'{[(<,:="\''))
         counts = [0 if text is None else sum(map(text.count, map(bytes, zip(opening)))) for text in texts]
@@ -197,7 +199,7 @@ class Completions:
         """The tokens that the search tries, and masks and parsers after them. Those without progress are last.
 
         A token makes no progress if it leads to the mask of a recent parser, and neither closes nor separates. Hints
-        are tried before letters, unless a string can end.
+        are tried before letters, and where many tokens are allowed, before all but a quote.
 
         Args:
             matcher: it has read the tokens until the next ones are asked for.
@@ -206,11 +208,9 @@ class Completions:
         recent, others = masks[-RECENT:], []
         candidates, are_few = self._candidates(masks[-1], is_first)
         ranks = [self.ranks[(self.texts[token] or b"\0")[0]] for token in candidates]
-        before = sum(rank < LETTER for rank in ranks)
-        can_end = not are_few and _has(masks[-1], self.tokens.get(b'"', self.eos))
-        of_hints = () if can_end else effort.hints()
+        before = sum(rank < LETTER for rank in ranks) if are_few else ranks[:1].count(self.ranks[QUOTE])
         ending = {token for token, rank in zip(candidates, ranks, strict=True) if are_few and rank <= SEPARATORS}
-        for tokens in (*zip(candidates[:before]), *of_hints, *zip(candidates[before:])):
+        for tokens in (*zip(candidates[:before]), *effort.hints(), *zip(candidates[before:])):
             for found in _after(matcher, tokens, effort.can_undo):
                 if found[1] not in recent or ending.issuperset(tokens) or _is_forced(found[1]):
                     yield found

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 from functools import cache
 from typing import Any
 
@@ -234,6 +235,28 @@ def test_far_from_the_limit_no_token_is_missing(name: str) -> None:
             with_limit = limited.advance(with_limit, np.array([token]))
             if states == [None]:
                 break
+
+
+def schema_of(pattern: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": TEXT | {"pattern": pattern}}, "required": ["a"]}
+
+
+@pytest.mark.parametrize("pattern", ["at.*9", r".*@.*\.(com|org)", "([^,]{3},)+z{2}", "a/.*b", "x.*[[q]", "é+.*x"])
+@pytest.mark.parametrize("is_lark", [False, True])
+def test_expressions_in_which_any_character_may_follow(pattern: str, is_lark: bool) -> None:
+    tokenizer = byte_level()
+    if is_lark:
+        in_rust = pattern.replace("[[q]", r"[\[q]").replace("/", r"\/")
+        free = Process.from_grammar(f'// "a comment\nstart: "is /no/ pattern: " /{in_rust}/i', tokenizer).weights
+    else:
+        free = Process.from_json_schema(schema_of(f"^{pattern}$"), tokenizer).weights
+        assert Process.from_json_schema(schema_of(pattern), tokenizer).weights.shortest is not None
+    longest, end = len(free.shortest) + 9, tokenizer.eos_token_id
+    for seed in range(2):
+        row = written_by(Process._from_weights(free, end, 1, longest), tokenizer, longest, seed)
+        text = tokenizer.decode(row[:-1], clean_up_tokenization_spaces=False)
+        written = text.removeprefix("is /no/ pattern: ") if is_lark else json.loads(text)["a"]
+        assert row[-1] == end and re.fullmatch(pattern, written, re.IGNORECASE if is_lark else 0), text
 
 
 def test_scores_do_not_depend_on_how_a_text_was_read() -> None:

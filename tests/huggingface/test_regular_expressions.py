@@ -16,7 +16,7 @@ from tiny_tokenizers import tiny_tokenizer
 from fairseq_llrnn.automata.regular import Choice, Sequence
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface import BackgroundProcessor, Limits, constructors
-from fairseq_llrnn.huggingface.regular_expressions import Characters, Expression, parse_regex
+from fairseq_llrnn.huggingface.regular_expressions import Characters, Expression, parse_regex, shortest_text
 from fairseq_llrnn.huggingface.token_texts import token_texts
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
@@ -70,8 +70,24 @@ def random_patterns(seed: int, number: int) -> list[tuple[str, list[str]]]:
 def test_random_expressions_match_what_python_matches() -> None:
     for pattern, texts in random_patterns(1, 1500):
         tree = parse_regex(pattern, "x")
+        shortest = shortest_text(tree, 99)
+        assert shortest is not None and re.fullmatch(pattern, shortest), pattern
         for text in texts:
-            assert (len(text) in ends(tree, text)) == bool(re.fullmatch(pattern, text)), (pattern, text)
+            is_match = bool(re.fullmatch(pattern, text))
+            assert (len(text) in ends(tree, text)) == is_match, (pattern, text)
+            assert not is_match or len(shortest) <= len(text), (pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("b{3}|c{2}", "cc"), (r"[^\W_]{2}", "aa"), ("[7-9]x?", "7"), ("[\x00-é]", "a"), ("[À-é]", "À"),
+        ("a{9}", "a" * 9), ("a{10}", None), ("a{4}b{4}c{4}", None), ("(a{1000000}){1000000}", None),
+        ("(a{1000000}){0,3}b", "b"), (r"[^\s\S]", None), (r"a|[^\s\S]", "a"), (r"([^\s\S])*", ""),
+    ],
+)  # fmt: skip
+def test_shortest_texts(pattern: str, text: str | None) -> None:
+    assert shortest_text(parse_regex(pattern, "x"), 9) == text
 
 
 @pytest.mark.parametrize(
