@@ -48,7 +48,7 @@ class LineScorer:
         self.num_words = len(symbols)
         self.word_index = {word: index for index, word in enumerate(symbols) if word not in SPECIALS}
         self.pad, self.eos, self.unk = (symbols.index(symbol) for symbol in (PAD, EOS, UNK))
-        self.vocabulary = frozenset(self.word_index)
+        self.vocabulary: frozenset[str] | None = frozenset(self.word_index)
         self.strings, self.has_open_vocabulary = strings, strings is not None
         self.prior = None if prior is None else prior.signature
         self.pieces: str | None = None if prior is None else prior.settings.get("pieces")  # a convention

@@ -77,10 +77,6 @@ class PriorScorer(LineScorer, ScoringModel):
         )
         self._convention = CONVENTIONS.get(self.pieces or "")
 
-    @property
-    def _vocabulary(self) -> frozenset[str] | None:
-        return self.vocabulary
-
     @cached_property
     def _training_words(self) -> frozenset[str] | None:
         return training_words(self.dictionaries[0], self._convention) if self.dictionaries else None

@@ -94,13 +94,9 @@ class ScoringModel:
     translates = False
     has_ends = True  # whether the end of a sentence is part of its score
     has_open_vocabulary = False  # whether unknown words can be spelled
+    vocabulary: frozenset[str] | None = None  # the words of the dictionary; None: a tokenizer splits any word
     _spelling_advice = "leave it out, or train with a prior of Recipe(open_vocabulary=OpenOptions())"
     _convention: Convention | None = None  # of subword pieces that have blanks between them in the lines
-
-    @property
-    def _vocabulary(self) -> frozenset[str] | None:
-        """The words of the dictionary. None: a tokenizer splits any word."""
-        return None
 
     @property
     def _training_words(self) -> frozenset[str] | None:
@@ -258,7 +254,7 @@ class ScoringModel:
                 "is_open: expected a language model with an open vocabulary, found another; "
                 f"{'leave it out' if self.translates else self._spelling_advice}"
             )
-        vocabulary = self._vocabulary
+        vocabulary = self.vocabulary
         check = TextCheck(vocabulary or (), PYTHON)
         for line in self._line_scores(self._checked(lines, source), source, is_open):
             if line.too_long_for is not None:

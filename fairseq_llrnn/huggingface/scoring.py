@@ -116,6 +116,7 @@ class CausalScorer(ScoringModel):
             raise DataError("expected a tokenizer with an end of sentence, found none; set its eos_token")
         longest = getattr(config.get_text_config(), "max_position_embeddings", None)
         self._convention = CONVENTIONS.get(self.pieces or "")
+        self.vocabulary = None if self._prior is None else frozenset(self._prior.symbols).difference(SPECIALS)
         self.longest = math.inf if longest is None else longest - 1  # tokens after the start
 
     @property
@@ -135,15 +136,6 @@ class CausalScorer(ScoringModel):
     def pieces(self) -> str | None:
         """The convention of subword pieces with blanks between them, if the prior is over such."""
         return None if self._prior is None else self._prior.settings.get("pieces")
-
-    @property
-    def vocabulary(self) -> frozenset[str] | None:
-        """The words that a text may have. None: a tokenizer splits any."""
-        return None if self._prior is None else frozenset(self._prior.symbols).difference(SPECIALS)
-
-    @property
-    def _vocabulary(self) -> frozenset[str] | None:
-        return self.vocabulary
 
     # ---- scores -----------------------------------------------------------------------------------------------------
 
@@ -323,10 +315,7 @@ class Seq2SeqScorer(ScoringModel):
                 f"{type(model).__name__} over other tokens; use its loss"
             )
         self.model = model
-
-    @property
-    def _vocabulary(self) -> frozenset[str] | None:
-        return frozenset(self.model.head.prior.symbols).difference(SPECIALS)
+        self.vocabulary = frozenset(model.head.prior.symbols).difference(SPECIALS)
 
     def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None, is_open: bool) -> Iterator[LineScore]:
         assert source is not None
@@ -427,7 +416,8 @@ class ScoresTexts(ScoringModel):
     _spelling_advice = NO_SPELLING
 
     @property
-    def _vocabulary(self) -> frozenset[str] | None:
+    def vocabulary(self) -> frozenset[str] | None:  # type: ignore[override]
+        """The words of the prior. None: the tokens are those of a tokenizer."""
         return CausalScorer(self, tokenizer_of(self)).vocabulary
 
     def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None, is_open: bool) -> Iterator[LineScore]:

@@ -18,7 +18,7 @@ LOG_P = {"le": -1.0, "chat": -3.5, "ch@@": -2.0, "at": -1.25, "</s>": -0.75, "ne
 class TableModel(ScoringModel):
     """Words are independent of each other; all others have log p = −9."""
 
-    _vocabulary = frozenset(LOG_P)
+    vocabulary = frozenset(LOG_P)
 
     def __init__(self, pieces: str | None = None, tokens: int = 1) -> None:
         self._convention = None if pieces is None else CONVENTIONS[pieces]

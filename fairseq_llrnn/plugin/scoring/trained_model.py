@@ -42,14 +42,11 @@ class TrainedModel(ScoringModel):
         """
         self._scorer = load_scorer(path, MAX_TOKENS, Places(data, prior, options="{}"))
         self.model, self.task = self._scorer.model, self._scorer.task
+        self.vocabulary = frozenset(self.task.target_dictionary.symbols).difference(SPECIALS)
         self.translates = self._scorer.languages is not None
         self._text: TextScorer | None = None if self.translates else TextScorer(self._scorer)
         self._convention = CONVENTIONS.get("" if self._text is None else self._text.pieces or "")
         self.has_open_vocabulary = self._text is not None and self._text.has_open_vocabulary
-
-    @property
-    def _vocabulary(self) -> frozenset[str] | None:
-        return frozenset(self.task.target_dictionary.symbols).difference(SPECIALS)
 
     @cached_property
     def _training_words(self) -> frozenset[str] | None:

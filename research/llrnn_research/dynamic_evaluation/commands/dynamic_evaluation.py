@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
     if not groups:
         place = " on stdin" if args.text == STDIN else f" in {args.text}"
         raise OptionError(f"expected a text, found none{place}; write one sentence per line")
-    check = TextCheck(scorer.vocabulary)
+    check = TextCheck(scorer.word_index)
     check.add((word, 1) for group in groups for line in group for word in line.words)
     name, file = ("stdin", None) if args.text == STDIN else (args.text, args.text)
     if (advice := check.advice(name, file)) is not None:
