@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -212,7 +213,8 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             if json_string:
                 pattern = json.loads(json_string).removeprefix("^").removesuffix("$")
             pattern = CODE_POINT.sub(lambda code: f"\\U{int(code[1], 16):08x}", pattern)
-            with suppress(DataError):  # Rust's syntax has parts that Python's has not
+            with suppress(DataError), warnings.catch_warnings():  # Rust's syntax has parts that Python's has not
+                warnings.simplefilter("ignore")
                 tree = parse_regex(f"(?{flags}){pattern}" if flags else pattern, self.name)
                 if text := shortest_text(tree, LONGEST_HINT):
                     yield json.dumps(text, ensure_ascii=False)[1:] if json_string else text

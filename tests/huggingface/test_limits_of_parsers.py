@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import warnings
 from functools import cache
 from typing import Any
 
@@ -257,6 +258,12 @@ def test_expressions_in_which_any_character_may_follow(pattern: str, is_lark: bo
         text = tokenizer.decode(row[:-1], clean_up_tokenization_spaces=False)
         written = text.removeprefix("is /no/ pattern: ") if is_lark else json.loads(text)["a"]
         assert row[-1] == end and re.fullmatch(pattern, written, re.IGNORECASE if is_lark else 0), text
+
+
+def test_sets_of_rust_alone_cause_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Process.from_grammar("start: /[[:alpha:]]+.*;/", byte_level(), longest=9)
 
 
 def test_scores_do_not_depend_on_how_a_text_was_read() -> None:
