@@ -5,9 +5,9 @@
 
     code       lines without docstrings, comments and blank ones; files; functions of at most three lines
     paths      a batch to its loss, and a step of a search (beam 5), of an LSTM translator on the corpus of
-               make_corpus.py: different files and functions of this package that are called, number of calls, and
-               number of calls in another file than the one before. Once with a unigram as background, once with lexical
-               translations and evidence
+               make_corpus.py: different files and functions of this package that are called, number of calls,
+               number of calls in another file than the one before, and the functions in each folder. Once with a
+               unigram as background, once with lexical translations and evidence
     imports    modules of this package that a fairseq command with this translator imports
     hooks      methods and attributes of base classes that a single class defines again, of package and research. A hook
                does nothing by itself: it raises NotImplementedError, or returns a constant or an argument. Classes of
@@ -33,6 +33,7 @@ import sys
 import tempfile
 import tokenize
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,9 +186,11 @@ class Walk:
 
     def facts(self) -> dict[str, int]:
         files = [file for file, _ in self.called]
+        folders = sorted(Path(file).relative_to(PACKAGE).parts[0] for file, _ in set(self.called))
         return {
             "files": len(set(files)), "functions": len(set(self.called)), "calls": len(files),
             "switches of file": sum(a != b for a, b in zip(files, files[1:], strict=False)),
+            **{f"in {folder}": number for folder, number in Counter(folders).most_common()},
         }  # fmt: skip
 
 
