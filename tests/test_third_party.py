@@ -218,7 +218,7 @@ class Powers(Extension):
 
     def head_arguments(self, args, task):
         power = getattr(args, "mass_power", 1.0)
-        return {} if power == 1.0 else {"class_weights": lambda head: Power(power)}
+        return {} if power == 1.0 else {"mass_change": lambda head: Power(power)}
 
 
 EXTENSIONS.append(Powers())
@@ -234,7 +234,7 @@ parser = argparse.ArgumentParser()
 MODEL_REGISTRY["llrnn_transformer"].add_args(parser)
 print(config().mass_power, parser.parse_args(["--mass-power", "0.5"]).mass_power)
 task = SimpleNamespace(prior=None)
-print(all_head_arguments(config(), task), all_head_arguments(config(mass_power=0.5), task)["class_weights"](None).power)
+print(all_head_arguments(config(), task), all_head_arguments(config(mass_power=0.5), task)["mass_change"](None).power)
 """
 TASK_EXTENSION = '''
 """An option of all tasks: sentences that training does not see."""

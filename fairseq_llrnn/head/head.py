@@ -17,7 +17,7 @@ batch), `batch` (hidden states and rows of all classes), then `target_log_probs`
     normalised.log_prob(…)                       ->  log p(target): functional.log_linear_nll, if log Z is exact
 
 The arguments of the constructor choose the input (`embedding`), the sum log Z (`normaliser`, output/normalisers.py),
-more classes (`classes`, output/class_source.py) and a learned change of the class weights (`class_weights`).
+more classes (`classes`, output/class_source.py) and a learned change of the class weights (`mass_change`).
 
 In training mode (`head.train()`), backgrounds exclude the current text from their estimates: n-grams are
 cross-fitted, lexical translations leave the current sentence out.
@@ -89,7 +89,7 @@ class LogLinearHead(StoredHead):
         embedding: Callable[[LogLinearHead], nn.Module] | None = None,
         source_size: int | None = None,
         classes: Sequence[ClassSourceOf] = (),
-        class_weights: Callable[[LogLinearHead], MassChange] | None = None,
+        mass_change: Callable[[LogLinearHead], MassChange] | None = None,
         normaliser: NormaliserOf = Exact,
         initial_scale: float | None = 1.0,
     ) -> None:
@@ -101,7 +101,7 @@ class LogLinearHead(StoredHead):
             source_size: E, the width of an encoder's states, for networks with a source. None: a language model.
             classes: class sources in addition to those of the prior's parts; one with the name of a part's source
                 replaces it.
-            class_weights: makes a module that changes the class weights, given the hidden states.
+            mass_change: makes a module that changes the class weights, given the hidden states.
             normaliser: how log Z is summed.
             initial_scale: the standard deviation of initial scores aᵀφ, for hidden states of unit variance, as after a
                 layer normalisation: rows Φ W have a root mean square of initial_scale / √H. For hidden states of
@@ -121,7 +121,7 @@ class LogLinearHead(StoredHead):
                 f"LogLinearHead: initial_scale {initial_scale}: expected a number of at least 0, or None; the default, "
                 "1.0, is for layer-normalised hidden states"
             )
-        for option, maker in (("embedding", embedding), ("class_weights", class_weights), ("normaliser", normaliser)):
+        for option, maker in (("embedding", embedding), ("mass_change", mass_change), ("normaliser", normaliser)):
             if maker is not None and (isinstance(maker, nn.Module) or not callable(maker)):
                 raise TypeError(
                     f"LogLinearHead: {option}: expected a function that makes a module for the head, such as "
@@ -138,17 +138,17 @@ class LogLinearHead(StoredHead):
         if embedding is not None:
             self._keep("embedding", embedding(self))
         self.arguments: dict[str, Any] = {
-            "embedding": embedding, "source_size": source_size, "classes": classes, "class_weights": class_weights,
+            "embedding": embedding, "source_size": source_size, "classes": classes, "mass_change": mass_change,
             "initial_scale": initial_scale,
         }  # fmt: skip
         with torch.device("cpu"):  # for computed values, even if parameters are made on the meta device
-            self._make_parts(classes, class_weights, normaliser)
+            self._make_parts(classes, mass_change, normaliser)
         self.register_load_state_dict_post_hook(tie)
 
     def _make_parts(
         self,
         classes: Sequence[ClassSourceOf],
-        class_weights: Callable[[LogLinearHead], MassChange] | None,
+        mass_change: Callable[[LogLinearHead], MassChange] | None,
         normaliser: NormaliserOf,
     ) -> None:
         prior = self.prior
@@ -161,8 +161,8 @@ class LogLinearHead(StoredHead):
         if self.embedding is not None and self.open_words is not None and not self.has_source_strings:
             self.embedding.input_id_of = self.open_words.input_id_of
         self.change: MassChange | None = None
-        if class_weights is not None:
-            self._keep("change", class_weights(self))
+        if mass_change is not None:
+            self._keep("change", mass_change(self))
         self.normaliser: Normaliser
         self.set_normaliser(normaliser)
         leave_out = self.output.class_of.new_tensor([self.eos, self.unk])
@@ -362,10 +362,10 @@ class LogLinearHead(StoredHead):
                 )
             of_source[module.name] = module.rows(self, weight, layer, source_states) if has_rows else None
         if shared is not None and shared.width == weight.size(1):
-            classes = shared.classes
+            normalised = shared.normalised
         else:
-            classes = self.normaliser.compose_rows(self.output, weight, self.replaced)
-        return Rows(classes, of_source, weight.size(1), partial(self._rows, background, source_states))
+            normalised = self.normaliser.compose_rows(self.output, weight, self.replaced)
+        return Rows(normalised, of_source, weight.size(1), partial(self._rows, background, source_states))
 
     def _scored(self, hidden: Tensor, view: View, rows: Rows, **more: Any) -> Batch:
         """Return the batch of hidden states (B, T, H), with the scores of context classes. more: fields of Batch."""

@@ -60,7 +60,7 @@ def target_log_probs(head: ScoredHead, batch: Batch, targets: Tensor, is_summed:
     places = classes if batch.slots is None else batch.slots.places(classes, static)
     is_counted = targets.ne(head.pad).flatten() if is_summed else None
     arguments = batch.hidden.flatten(0, 1), places, class_weights, share, batch.slots, is_counted
-    log_prob = batch.rows.classes.log_prob(*arguments)
+    log_prob = batch.rows.normalised.log_prob(*arguments)
     if head.open_words is not None:
         log_prob = head.open_words.finish(log_prob, batch, targets.flatten(), classes)
     return log_prob.view(targets.shape)
@@ -88,7 +88,7 @@ def smoothing_gain(head: ScoredHead, batch: Batch, targets: Tensor) -> Tensor:
         values = [value.unflatten(0, targets.shape) for value in (slots.scores, slots.log_mass)]
         slots = SlotScores(values[0], values[1], slots.replaced)
     static = batch.log_mass[..., :num_static]
-    gain = batch.rows.classes.smoothing_gain(batch.hidden, classes, log_q, static, slots)
+    gain = batch.rows.normalised.smoothing_gain(batch.hidden, classes, log_q, static, slots)
     if head.has_learned_background:
         gain = gain + _background_gain(head, batch, targets, log_q).to(gain.dtype)
     return gain.masked_fill(unsmoothed, 0.0)

@@ -31,7 +31,7 @@ OPTION = "--learn-background-temperature"
 
 
 def learned_temperature(head: Head) -> LearnedTemperature:
-    """Make the module for a head: `LogLinearHead(prior, H, class_weights=learned_temperature)`.
+    """Make the module for a head: `LogLinearHead(prior, H, mass_change=learned_temperature)`.
 
     Raises:
         OptionError: a prior whose class weights are not sparse, or with classes that change with the context.

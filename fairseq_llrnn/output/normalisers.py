@@ -325,7 +325,7 @@ class Normaliser(HeadModule):
             `scores`, (T, S + J), and `paths`, a ClassPath for each token, if log p is not one sum over the classes:
                 then the scores are log p(σ | K) minus the masses.
         """
-        scores = batch.rows.classes.scores(batch.hidden.flatten(0, 1), batch.slots)
+        scores = batch.rows.normalised.scores(batch.hidden.flatten(0, 1), batch.slots)
         return {"scores": scores}
 
 

@@ -43,7 +43,7 @@ class Condition:
 class Rows:
     """Rows of the output layer, computed once for a batch or a search."""
 
-    classes: Normalised  # the signatures
+    normalised: Normalised  # the signatures
     of_source: Mapping[str, Any]  # the result of `ClassSource.rows` of each source, by its name
     width: int  # H'
     rebuild: Callable[[], Rows]  # makes the rows again after a source has got more columns
@@ -84,9 +84,9 @@ class Batch:
         return shared.view(batch if len(shared) > 1 else 1, max(1, len(shared) // batch), -1)
 
     @cached_property
-    def classes(self) -> Distribution:
+    def distribution(self) -> Distribution:
         """p(σ | K)."""
-        return self.rows.classes.distribution(
+        return self.rows.normalised.distribution(
             self.hidden.flatten(0, 1), self.slots, self.class_weights, self.temperature
         )
 
@@ -109,13 +109,13 @@ class Batch:
             log_probs, places = self.word_log_probs().topk(min(k, self.view.num_columns))
             tokens = self.view.columns.clamp_min(0)  # padding has no mass
             return log_probs, tokens.expand(self.view.num_rows, -1).gather(1, places)
-        return self.classes.best_words(self.view, k)
+        return self.distribution.best_words(self.view, k)
 
     def log_probs_of(self, tokens: Tensor) -> Tensor:
         """Return log p of tokens (N, K) of each position: (N, K)."""
         located = self.view.locate(tokens.flatten(), row_numbers(tokens).flatten())
         classes, share = (values.view_as(tokens) for values in located)
-        log_probs = self.classes.log_probs_of(classes)
+        log_probs = self.distribution.log_probs_of(classes)
         share = share.to(log_probs.dtype)
         return torch.where(torch.isneginf(share), share, log_probs + share)  # without mass, a class is −inf, too
 
@@ -124,7 +124,7 @@ class Batch:
 
         Positions are processed in chunks, because a background may need several tensors of V.
         """
-        view, log_probs = self.view, self.classes.log_probs
+        view, log_probs = self.view, self.distribution.log_probs
         at_once = max(1, CELLS // view.num_columns)
         if torch.is_grad_enabled() or torch.compiler.is_compiling() or at_once >= view.num_rows:
             return view.expand(log_probs)

@@ -93,7 +93,7 @@ def test_terms_of_the_loss_add_up(tmp_path: Path) -> None:
 def test_a_learned_temperature_is_explained(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("\n".join(LINES) + "\n", encoding="utf-8")
     prior = build_prior(SYMBOLS, Recipe(text=tmp_path / "text", top_words=3, background="ngram:2"))
-    head = random_head(prior, class_weights=learned_temperature)
+    head = random_head(prior, mass_change=learned_temperature)
     assert isinstance(head.change, LearnedTemperature) and head.has_learned_background
     tokens, hidden = head.encode(["le chat"])[0], hidden_states()[:1, :3].detach()
     log_probs = head.log_probs(hidden, previous=head.previous(tokens.unsqueeze(0)))[0]
@@ -122,11 +122,11 @@ def test_a_temperature_needs_sparse_weights_without_strings(tmp_path: Path) -> N
     for options, size in (({"background": "unigram"}, None), ({"background": "ngram:2", **more}, 2)):
         prior = build_prior(SYMBOLS, Recipe(text=tmp_path / "text", top_words=3, **options))
         with pytest.raises(OptionError, match=f"^{re.escape(said)}$"):
-            LogLinearHead(prior, H, source_size=size, class_weights=learned_temperature)
+            LogLinearHead(prior, H, source_size=size, mass_change=learned_temperature)
 
 
 def test_a_checkpoint_without_a_temperature_gets_zeros(tmp_path: Path) -> None:
-    head = LogLinearHead(built(tmp_path, "ngram:2").prior, H, class_weights=learned_temperature)
+    head = LogLinearHead(built(tmp_path, "ngram:2").prior, H, mass_change=learned_temperature)
     saved = LogLinearHead(head.prior, H).state_dict()
     torch.nn.init.ones_(head.change.weight)  # type: ignore[union-attr]
     head.load_state_dict(saved)

@@ -92,11 +92,11 @@ class Network(nn.Module):
 
     def __init__(self, prior: Prior, kind: str, is_tied: bool, width: int) -> None:
         super().__init__()
-        class_weights = learned_temperature if kind == "temperature" else None
+        mass_change = learned_temperature if kind == "temperature" else None
         source_size = width if kind in WITH_SOURCE else None
         self.linear = nn.Linear(width, width)
         self.head = LogLinearHead(
-            prior, width, embedding=FeatureInput(width, is_tied), source_size=source_size, class_weights=class_weights
+            prior, width, embedding=FeatureInput(width, is_tied), source_size=source_size, mass_change=mass_change
         )
         self.source = None if source_size is None else self.head.encode_source(SENTENCES[:4])
         for parameter in self.parameters():  # numbers that bfloat16 has, too; logits with a deviation near 1

@@ -63,4 +63,4 @@ def test_a_translator(data: st.DataObject, tmp_path_factory: pytest.TempPathFact
 )
 def test_a_learned_temperature(background: str, tmp_path: Path) -> None:
     prior = prior_of(tmp_path, background, (), False, 3)
-    check_smoothing(LogLinearHead(prior, H, class_weights=learned_temperature), False, False, 1)
+    check_smoothing(LogLinearHead(prior, H, mass_change=learned_temperature), False, False, 1)

@@ -89,7 +89,7 @@ def test_what_another_loss_or_search_would_take() -> None:
             LogLinearHead(make_prior(), size)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="found the path 'my-prior'; read it with Prior.load"):
         LogLinearHead("my-prior", H)  # type: ignore[arg-type]
-    for option, wrong in (("embedding", torch.nn.Embedding(12, H)), ("class_weights", True), ("normaliser", "sampled")):
+    for option, wrong in (("embedding", torch.nn.Embedding(12, H)), ("mass_change", True), ("normaliser", "sampled")):
         with pytest.raises(TypeError, match=f"{option}: expected a function that makes a module for the head"):
             LogLinearHead(make_prior(), H, **{option: wrong})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"expected sentences as strings, found \['le', 'chat'\]; join"):

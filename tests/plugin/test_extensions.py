@@ -21,12 +21,12 @@ class Makes(Extension):
         return dict(self.parts)
 
     def source_embedding(self, args: Any, task: Any, size: int, row_rms: float | None) -> nn.Module | None:
-        return self.parts.get("class_weights")
+        return self.parts.get("mass_change")
 
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> list[Extension]:
-    mine: list[Extension] = [Makes(classes=[1]), Makes(classes=[2], class_weights=nn.Identity())]
+    mine: list[Extension] = [Makes(classes=[1]), Makes(classes=[2], mass_change=nn.Identity())]
     for module in (extensions, options):
         monkeypatch.setattr(module, "EXTENSIONS", mine)
     return mine
@@ -46,10 +46,10 @@ def test_options_are_given_that_differ_from_their_defaults() -> None:
 
 def test_classes_of_all_come_together_and_all_else_is_of_one(two: list[Extension]) -> None:
     found = all_head_arguments(Namespace(), None)
-    assert found["classes"] == [1, 2] and isinstance(found["class_weights"], nn.Identity)
-    assert options.source_embedding(Namespace(), None, 4) is found["class_weights"]
-    two.append(Makes(class_weights=nn.Identity()))
-    with pytest.raises(OptionError, match="several options set the class_weights of the model; remove all but one"):
+    assert found["classes"] == [1, 2] and isinstance(found["mass_change"], nn.Identity)
+    assert options.source_embedding(Namespace(), None, 4) is found["mass_change"]
+    two.append(Makes(mass_change=nn.Identity()))
+    with pytest.raises(OptionError, match="several options set the mass_change of the model; remove all but one"):
         all_head_arguments(Namespace(), None)
     with pytest.raises(OptionError, match="expected one option for the embedding of the encoder"):
         options.source_embedding(Namespace(), None, 4)

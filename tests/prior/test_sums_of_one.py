@@ -132,7 +132,7 @@ def test_a_wrong_sum_is_found(priors: dict[str, Path], monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("value", [1e7, -1e30, math.nan, math.inf])
 def test_numbers_of_a_checkpoint_that_nobody_can_compute_with(priors: dict[str, Path], value: float) -> None:
-    head = LogLinearHead(Prior.load(priors["combined"]), 4, class_weights=learned_temperature)
+    head = LogLinearHead(Prior.load(priors["combined"]), 4, mass_change=learned_temperature)
     state = head.state_dict()
     state["temperature.bias"] = torch.tensor(value)
     with pytest.raises(DataError, match=r"expected .*weights.*, found .* in temperature.bias: the training"):

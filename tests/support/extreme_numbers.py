@@ -117,7 +117,7 @@ def _sum_to_one(where: str, log_probs: torch.Tensor) -> None:
 def heads(prior: Prior) -> Iterator[LogLinearHead]:
     """Every way to compute with it: exactly, with a temperature that is learned, with a tree."""
     sizes: dict[str, Any] = {"source_size": 4} if prior.source_symbols else {}
-    ways: list[dict[str, Any]] = [{}, {"class_weights": learned_temperature}]
+    ways: list[dict[str, Any]] = [{}, {"mass_change": learned_temperature}]
     if importlib.util.find_spec("llrnn_research") is not None:
         from llrnn_research.output_trees.output_tree import OutputTree, TreeOptions
 

@@ -59,5 +59,5 @@ def columns(batch: Batch, targets: Tensor) -> Tensor:
 
 def class_scores(batch: Batch) -> Tensor:
     """aᵀφ of all classes of a batch that a head with an exact normaliser has made: (B, T, S + J)."""
-    scores: Tensor = batch.rows.classes.scores(batch.hidden.flatten(0, 1), batch.slots)  # type: ignore[attr-defined]
+    scores: Tensor = batch.rows.normalised.scores(batch.hidden.flatten(0, 1), batch.slots)  # type: ignore[attr-defined]
     return scores.unflatten(0, batch.hidden.shape[:2])

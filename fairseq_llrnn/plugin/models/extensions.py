@@ -69,7 +69,7 @@ class Extension:
     modules: ClassVar[Mapping[str, str]] = {}
 
     def head_arguments(self, args: Args, task: Any) -> dict[str, Any]:
-        """Return further arguments of LogLinearHead: `normaliser`, `classes`, `class_weights`, …
+        """Return further arguments of LogLinearHead: `normaliser`, `classes`, `mass_change`, …
 
         Args:
             task: it has a `prior`.

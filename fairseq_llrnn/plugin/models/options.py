@@ -187,8 +187,8 @@ def head_options(args: Namespace | FairseqDataclass, task: Any) -> dict[str, Any
     if getattr(args, "learn_background_temperature", False):
         from fairseq_llrnn.output.learned_temperature import learned_temperature
 
-        check_single_maker(arguments, {"class_weights": learned_temperature})
-        arguments["class_weights"] = learned_temperature
+        check_single_maker(arguments, {"mass_change": learned_temperature})
+        arguments["mass_change"] = learned_temperature
     return arguments
 
 

@@ -93,7 +93,7 @@ class ExpertFeatures(ClassSource):
         """Return [E, 0, v − everywhere] and the bias of each exception: (B, T, J, H') and (B, T, J)."""
         shape, numbers, contexts = place.shape, place.contexts, self._contexts(place)
         classes = place.view.pick(place.view.table.original).view(*shape, -1)  # shape: (B, T, J)
-        rows, bias = place.rows.classes.composed  # type: ignore[attr-defined]
+        rows, bias = place.rows.normalised.composed  # type: ignore[attr-defined]
         static = len(rows)
         inside = classes.clamp_max(static - 1)
         of_class, of_bias = functional.embedding(inside, rows), bias[inside]

@@ -150,7 +150,7 @@ class Choice:
 def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[ClassPath]]:
     """Return log p(σ | K) minus the masses, (T, S + J), and the choices that lead to each token, for one sentence."""
     dense = ClassWeights(batch.class_weights.dense(), batch.class_weights.num_rows)
-    distribution = batch.rows.classes.distribution(batch.hidden.flatten(0, 1), batch.slots, dense)
+    distribution = batch.rows.normalised.distribution(batch.hidden.flatten(0, 1), batch.slots, dense)
     assert isinstance(distribution, TreeDistribution)
     classes = distribution.child_of_root(batch.view.classes(tokens))
     scores = distribution.log_probs - dense.shared

@@ -272,7 +272,7 @@ def test_the_adaptor_penalty_has_no_meaning() -> None:
 @pytest.mark.parametrize("learn_temperature", [False, True])
 @pytest.mark.parametrize("prior", ["n-grams", "open n-grams"])
 def test_explanations_add_up(prior: str, learn_temperature: bool) -> None:
-    head = make_head(PRIORS[prior](), class_weights=learned_temperature if learn_temperature else None)
+    head = make_head(PRIORS[prior](), mass_change=learned_temperature if learn_temperature else None)
     hidden = hidden_states()[:1].detach()
     found = head.explain(hidden, TARGETS[0], top=3)
     expected = head.log_probs(hidden, previous=head.previous(TARGETS[:1]))[0].gather(1, TARGETS[0].unsqueeze(1))

@@ -143,7 +143,7 @@ def class_scores(case: Case) -> Tensor:
     """Scores of all classes at every position: (5, T, S + J₁ + J)."""
     wide, place = widened(case)
     beside = [row_scores_at(wide, *rows) for rows in (*place.below, case.experts.rows_at(place))]
-    return torch.cat([case.output.class_scores(wide, place.rows.classes.composed), *beside], dim=2)
+    return torch.cat([case.output.class_scores(wide, place.rows.normalised.composed), *beside], dim=2)
 
 
 def by_the_definition(case: Case, experts: Sequence[Expert], strings: Sequence[str]) -> Tensor:
@@ -213,7 +213,7 @@ def test_the_loss_is_the_definition_in_value_and_gradient(kind: str, experts: tu
     if mass.size(1) > NUM_CLASSES:
         slots = SlotScores(scores.flatten(0, 1), mass[:, NUM_CLASSES:])
     share = positions.log_share(case.bound, case.previous, targets).flatten()
-    exact = place.rows.classes
+    exact = place.rows.normalised
     fast = exact.log_prob(wide.flatten(0, 1), classes, mass[:, :NUM_CLASSES], share, slots).view_as(targets)
     strings = [case.word_of[token] for token in range(len(case.word_of))]
     slow = by_the_definition(case, experts, strings).gather(2, targets.unsqueeze(2)).squeeze(2)
