@@ -264,6 +264,7 @@ class _Laws:
 def _advance_keeps_its_states(conditions: _Conditions, background: BoundBackground, history: Tensor) -> None:
     """A search and a batch use a state again after `advance`."""
     state, rows = background.start(len(history)), torch.arange(len(history), device=history.device)
+    holds(f"start({len(history)}) returns {len(history)} states; found {len(state)}", len(state) == len(history))
     with torch.no_grad():
         twice = [conditions.view(background, state, 0).log_weights for _ in range(2)]
         holds("log_weights are no NaN and not +∞", bool((twice[0] < math.inf).all()))
