@@ -192,7 +192,7 @@ class SentenceClasses(ContextClassSource):
 
         Args:
             words: (B, J), distinct in a sentence, padded with NO_WORD; J is at least 1, so that a model's weights for
-                them are in every step.
+                them are in every step. Tokens of a source include </s> and padding.
             unk: <unk> of the target, if the words get mass; it requires the other arguments, the values of the methods
                 of these names: log_added and unreadable (B, J), log_unk_factor (B,).
         """

@@ -347,7 +347,7 @@ def part_class(name: str) -> type[Part]:
         if reason := registry.lost(kind):
             raise PriorError(f"the prior has a part {shown(name)}; {reason}")
         raise PriorError(
-            f"the prior has a part {shown(name)}, expected one of {', '.join(sorted(KINDS))}; install the "
-            f"package that has it, or import the module with @fairseq_llrnn.prior.register_part({shown(kind)}) first"
+            f"the prior has a part {shown(name)}, expected one of {', '.join(sorted(KINDS))}; install the package "
+            f"that has it under [fairseq_llrnn.parts], or import its module with @register_part({shown(kind)}) first"
         )
     return KINDS[kind]

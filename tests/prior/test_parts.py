@@ -88,8 +88,8 @@ def test_a_part_that_is_missing_or_damaged(noted: type[Part], tmp_path: Path) ->
     said, known = str(caught.value), ", ".join(sorted(part.KINDS))  # systems bring kinds of their own
     assert {"automaton", "cache", "evidence"} <= set(known.split(", "))
     assert said == (
-        f"the prior has a part 'note', expected one of {known}; install the package that has it, or import the "
-        "module with @fairseq_llrnn.prior.register_part('note') first"
+        f"the prior has a part 'note', expected one of {known}; install the package that has it under "
+        "[fairseq_llrnn.parts], or import its module with @register_part('note') first"
     )
 
 

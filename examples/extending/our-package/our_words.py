@@ -26,6 +26,7 @@ from fairseq_llrnn.extend import (
     check_log_weights,
     is_weight,
     iter_lines,
+    lower,
     place,
     register_background,
     register_part,
@@ -135,7 +136,7 @@ def read_tags(path, lowercase, language):
     for number, line in iter_lines(path):
         word, *tags = line.split("|")
         try:
-            lexicon.add(word.lower() if lowercase else word, [f"Tag:{tag}" for tag in tags])
+            lexicon.add(lower(word, language) if lowercase else word, [f"Tag:{tag}" for tag in tags])
         except DataError as error:
             raise DataError(f"{place(path, number)}: {error}") from None
     return lexicon
