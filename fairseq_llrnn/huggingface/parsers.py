@@ -210,8 +210,7 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         """Shortest texts of the grammar's regular expressions. A pattern's is a JSON string without the first quote."""
         found = (match for match in EXPRESSION.finditer(self.grammar) if match["json"] or match["lark"])
         for json_string, pattern, flags in dict.fromkeys(match.group("json", "lark", "flags") for match in found):
-            if json_string:
-                pattern = json.loads(json_string).removeprefix("^").removesuffix("$")
+            pattern = json.loads(json_string) if json_string else pattern
             pattern = CODE_POINT.sub(lambda code: f"\\U{int(code[1], 16):08x}", pattern)
             with suppress(DataError), warnings.catch_warnings():  # Rust's syntax has parts that Python's has not
                 warnings.simplefilter("ignore")
