@@ -36,6 +36,7 @@ SHORT = tuple(range(1, 9))  # tokens of a completion: searches for the shortest 
 DEPTHS, DEPTHS_AT_START = (2, 8, 24, 400), (100, 24, 400, 12_000)  # … for any
 NODES, NODES_AT_START, NODES_OF_DEPTH = 30, 2_000, 2  # parsers of a search, and more for each token of its depth
 NODES_OF_RULES = 200  # … if the grammar has several rules
+MOST_KNOWN = 1 << 10  # masks whose tokens are kept
 LONGEST_TOKEN = 32  # bytes of tokens in a completion
 QUOTE = ord('"')
 SEPARATORS = 2  # the rank of a comma
@@ -83,6 +84,7 @@ class Completions:
         self.ranks = _ranks()
         self.orders: dict[int, list[float]] = {}  # of tokens that were tried
         self.tokens: dict[bytes, int] = {}
+        self._known: dict[tuple[bytes, bool], tuple[list[Witness], list[Witness], frozenset[int]]] = {}  # of `_tried`
         for token, text in enumerate(texts):
             if text:
                 self.tokens.setdefault(text, token)
@@ -206,11 +208,9 @@ class Completions:
             masks: of the parser and of those before it.
         """
         recent, others = masks[-RECENT:], []
-        candidates, are_few = self._candidates(masks[-1], is_first)
-        ranks = [self.ranks[(self.texts[token] or b"\0")[0]] for token in candidates]
-        before = sum(rank < LETTER for rank in ranks) if are_few else ranks[:1].count(self.ranks[QUOTE])
-        ending = {token for token, rank in zip(candidates, ranks, strict=True) if are_few and rank <= SEPARATORS}
-        for tokens in (*zip(candidates[:before]), *effort.hints(), *zip(candidates[before:])):
+        first, last, ending = self._tried(masks[-1], is_first)
+        hints = (hint for hint in effort.hints() if matcher.validate_tokens([*hint]) == len(hint))
+        for tokens in chain(first, hints, last):
             for found in _after(matcher, tokens, effort.can_undo):
                 if found[1] not in recent or ending.issuperset(tokens) or _is_forced(found[1]):
                     yield found
@@ -222,8 +222,22 @@ class Completions:
     def can_undo(self, matcher: Any) -> bool:
         """Return whether a grammar's parsers can take tokens back: not with `max_tokens` or `stop` in Lark."""
         other = matcher.deep_copy()
-        token = next((token for token in self._candidates(other.compute_bitmask(), False)[0]), None)
-        return token is None or not other.consume_token(token) or bool(other.rollback(1))
+        first, last, _ = self._tried(other.compute_bitmask(), False)
+        tokens = next((tokens for tokens in (*first, *last)), None)
+        return tokens is None or not other.consume_tokens([*tokens]) or bool(other.rollback(1))
+
+    def _tried(self, mask: bytes, is_first: bool) -> tuple[list[Witness], list[Witness], frozenset[int]]:
+        """The tokens that the search tries before and after the hints, and those that close or separate."""
+        key = mask, is_first
+        if key not in self._known:
+            candidates, are_few = self._candidates(mask, is_first)
+            ranks = [self.ranks[(self.texts[token] or b"\0")[0]] for token in candidates]
+            before = sum(rank < LETTER for rank in ranks) if are_few else ranks[:1].count(self.ranks[QUOTE])
+            ending = (token for token, rank in zip(candidates, ranks, strict=True) if are_few and rank <= SEPARATORS)
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = [*zip(candidates[:before])], [*zip(candidates[before:])], frozenset(ending)
+        return self._known[key]
 
     def _candidates(self, mask: bytes, is_first: bool) -> tuple[list[int], bool]:
         """The tokens that the search tries, in their order, and whether these are all that are allowed."""
@@ -282,12 +296,10 @@ class Completions:
 
 
 def _after(matcher: Any, tokens: Witness, can_undo: bool) -> Iterator[tuple[Witness, bytes, Any]]:
-    """The tokens, and the mask and parser after them, if they are allowed.
+    """Allowed tokens, and the mask and parser after them.
 
     The parser is the given one, which reads the tokens while they are tried, or a copy if it cannot take them back.
     """
-    if matcher.validate_tokens([*tokens]) < len(tokens):
-        return
     after = matcher if can_undo else matcher.deep_copy()
     if after.consume_tokens([*tokens]):
         yield tokens, after.compute_bitmask(), after
