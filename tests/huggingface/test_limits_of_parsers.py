@@ -135,18 +135,17 @@ def test_documents_of_schemas_end_in_time(case: int) -> None:
     least = limited.least(limited.start(1))
     with pytest.raises(DataError, match=f"expected `longest` of at least {least}, within .*, found {least - 1}; give"):
         Process.from_json_schema(schema, tokenizer, longest=least - 1)
-    for longest in (least, least + 1, 2 * least):
-        for seed in range(2):
-            processor = Process._from_weights(free, tokenizer.eos_token_id, 1, longest)
-            row = written_by(processor, tokenizer, longest, seed)
-            assert row[-1] == processor.eos, tokenizer.decode(row)
-            text = tokenizer.decode(row[:-1], clean_up_tokenization_spaces=False)
-            json.loads(text, strict=False)
-            states = free.start(1)
-            for token in row[:-1]:
-                states = free.advance(states, np.array([token]))
-            (ending,) = free.rows(states, torch.zeros(1, free.num_tokens))
-            assert ending.dense(free.num_tokens, torch.zeros(1))[processor.eos] == 0, text
+    for seed, longest in enumerate((least, least + 1, 2 * least)):
+        processor = Process._from_weights(free, tokenizer.eos_token_id, 1, longest)
+        row = written_by(processor, tokenizer, longest, seed)
+        assert row[-1] == processor.eos, tokenizer.decode(row)
+        text = tokenizer.decode(row[:-1], clean_up_tokenization_spaces=False)
+        json.loads(text, strict=False)
+        states = free.start(1)
+        for token in row[:-1]:
+            states = free.advance(states, np.array([token]))
+        (ending,) = free.rows(states, torch.zeros(1, free.num_tokens))
+        assert ending.dense(free.num_tokens, torch.zeros(1))[processor.eos] == 0, text
 
 
 def test_a_completion_of_thousands_of_tokens_is_found() -> None:
@@ -253,11 +252,10 @@ def test_expressions_in_which_any_character_may_follow(pattern: str, is_lark: bo
         free = Process.from_json_schema(schema_of(f"^{pattern}$"), tokenizer).weights
         assert Process.from_json_schema(schema_of(pattern), tokenizer).weights.shortest is not None
     longest, end = len(free.shortest) + 9, tokenizer.eos_token_id
-    for seed in range(2):
-        row = written_by(Process._from_weights(free, end, 1, longest), tokenizer, longest, seed)
-        text = tokenizer.decode(row[:-1], clean_up_tokenization_spaces=False)
-        written = text.removeprefix("is /no/ pattern: ") if is_lark else json.loads(text)["a"]
-        assert row[-1] == end and re.fullmatch(pattern, written, re.IGNORECASE if is_lark else 0), text
+    row = written_by(Process._from_weights(free, end, 1, longest), tokenizer, longest, 1)
+    text = tokenizer.decode(row[:-1], clean_up_tokenization_spaces=False)
+    written = text.removeprefix("is /no/ pattern: ") if is_lark else json.loads(text)["a"]
+    assert row[-1] == end and re.fullmatch(pattern, written, re.IGNORECASE if is_lark else 0), text
 
 
 def test_sets_of_rust_alone_cause_no_warning() -> None:
