@@ -32,16 +32,21 @@ from fairseq_llrnn.huggingface.witnesses import MERGED, NODES, NODES_OF_RULES, C
 
 ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
 REPRESENTATIVES = 4  # of a group of tokens, which are alike
-HINTS = 16  # regular expressions of a grammar that give hints
+HINTS = 64  # regular expressions and strings of a grammar that give hints
 LONGEST_HINT = 400  # characters
 RULES = 64  # rules of a grammar that give hints, the last ones
 RULE = re.compile(r"^[?!]?(\w+)(?:\.-?\d+)?\s*(?:\[[^\]\n]*\])?\s*:", re.MULTILINE)  # its name
-# the expressions of a schema and of Lark, and what may look like one
+STRING = r'"(?:[^"\\\n]|\\.)*"'  # of JSON and of Lark
+# comments, the patterns of a schema, and the strings and expressions of Lark
 EXPRESSION = re.compile(
-    r'//.*|"pattern":\s*(?P<json>"(?:[^"\\]|\\.)*")|"(?:[^"\\\n]|\\.)*"|/(?P<lark>(?:[^/\\\n]|\\.)+)/(?P<flags>[imsux]*)'
+    rf'//.*|"(?:pattern":|patternProperties":\s*\{{)\s*(?P<pattern>{STRING})|(?P<string>{STRING})|'
+    r"/(?P<lark>(?:[^/\\\n]|\\.)+)/(?P<flags>[imsux]*)"
 )
-CODE_POINT = re.compile(r"\\x\{([0-9a-fA-F]{1,6})\}")  # in Rust's syntax
+# what Rust and ECMA-262 have and Python has not: \x{61}, \u{61}, (?<name>…), \p{Lu}
+IN_RUST = re.compile(r"\\[xu]\{([0-9a-fA-F]{1,6})\}|\(\?(<)(?![=!])|\\p\{?(\w\w?)[^}\s]*\}?")
+OF_CATEGORIES = {"Lu": "A", "L": "a", "N": "0", "Z": " "}  # a character of \p{…}
 MOST_SEARCHED = 256  # tokens after each of which a completion is searched for
+LENT = 16  # completions of these that are tried after the others
 
 
 class _Tokens:
@@ -117,6 +122,7 @@ class ParserState:
     left: int = 0  # tokens that may follow, the end among them, if there is a limit
     witness: Witness | None = None
     checked: dict[int, Witness | None] = field(default_factory=dict)  # a witness after some tokens
+    lent: dict[int, Witness] | None = None  # … after tokens that are allowed by a witness of another token
     few: list[int] | None = None  # the allowed tokens, the longest first, or none if there are many
 
     def copy(self) -> ParserState:
@@ -182,7 +188,8 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
     def effort(self) -> Effort:
         """How the grammar is searched."""
         nodes = NODES_OF_RULES if self._rules() else NODES
-        return Effort(cache(self._hints), nodes, self.completions.can_undo(self.matcher))
+        can_undo = self.completions.can_undo(self.matcher)
+        return Effort(cache(self._hints), cache(self._strings), nodes, can_undo)
 
     def _rules(self) -> list[str]:
         """The grammar's rules that rules contain, each as a grammar."""
@@ -203,20 +210,33 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
                     rules.append(matcher)
                 elif len(witness) > 1:
                     found[witness[:-1]] = None
-        found |= dict.fromkeys(self.completions.fewest(text.encode()) for text in islice(self._texts(), HINTS))
+        found |= dict.fromkeys(self._few(self._texts()))
         return [*filter(None, found)]
+
+    def _strings(self) -> list[Witness]:
+        """The strings of a Lark grammar."""
+        if self.kind == "JSON schema":
+            return []
+        found: dict[str, None] = {}
+        for match in EXPRESSION.finditer(self.grammar):
+            with suppress(ValueError):  # a part of Lark's syntax that JSON has not
+                found[json.loads(match["string"] or "null") or ""] = None
+        return [*filter(None, self._few(iter(found)))]
+
+    def _few(self, texts: Iterator[str]) -> list[Witness]:
+        """The tokens of the first texts."""
+        return [self.completions.fewest(text.encode()) for text in islice(texts, HINTS)]
 
     def _texts(self) -> Iterator[str]:
         """Shortest texts of the grammar's regular expressions. A pattern's is a JSON string without the first quote."""
-        found = (match for match in EXPRESSION.finditer(self.grammar) if match["json"] or match["lark"])
-        for json_string, pattern, flags in dict.fromkeys(match.group("json", "lark", "flags") for match in found):
-            pattern = json.loads(json_string) if json_string else pattern
-            pattern = CODE_POINT.sub(lambda code: f"\\U{int(code[1], 16):08x}", pattern)
-            with suppress(DataError), warnings.catch_warnings():  # Rust's syntax has parts that Python's has not
+        found = (match for match in EXPRESSION.finditer(self.grammar) if match["pattern"] or match["lark"])
+        for pattern, lark, flags in dict.fromkeys(match.group("pattern", "lark", "flags") for match in found):
+            expression = IN_RUST.sub(_in_python, json.loads(pattern) if pattern else lark)
+            with suppress(DataError), warnings.catch_warnings():  # a part of Rust's syntax that Python's has not
                 warnings.simplefilter("ignore")
-                tree = parse_regex(f"(?{flags}){pattern}" if flags else pattern, self.name)
+                tree = parse_regex(f"(?{flags}){expression}" if flags else expression, self.name)
                 if text := shortest_text(tree, LONGEST_HINT):
-                    yield json.dumps(text, ensure_ascii=False)[1:] if json_string else text
+                    yield json.dumps(text, ensure_ascii=False)[1:] if pattern else text
 
     @cached_property
     def groups(self) -> list[np.ndarray]:
@@ -256,6 +276,10 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         left, witness = state.left - 1, None
         if state.witness is not None:
             witness = self._witness_after(state, token)
+            if witness is None or len(witness) > left:
+                if state.lent is None:
+                    self._reached(state, state.left)
+                witness = (state.lent or {}).get(token, witness)
         if not state.matcher.consume_token(token):
             if "too many states" in (error := state.matcher.get_error()):
                 raise parser_error(self.name, self.kind, error)
@@ -315,9 +339,19 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             left = others
         elif len(left) > MOST_SEARCHED:  # too little is left for most of them
             left = [token for token in left if self._contains_first_tokens(matcher, token, witness)]
-        for token in left:
-            following = self._witness_after(state, token)
-            reached[token] = following is not None and len(following) < remaining
+        state.lent, found, searches = {}, list[Witness](), 0
+        for token in sorted(left, key=lambda token: token != witness[0]):
+            following = next((each for each in found if matcher.validate_tokens([token, *each]) == len(each) + 1), None)
+            if following is not None:
+                state.lent[token] = following
+            elif searches < MOST_SEARCHED:
+                searches += 1
+                following = self._witness_after(state, token)
+                if following is not None and len(following) >= remaining:
+                    following = None
+                elif following is not None and len(found) < LENT:
+                    found.append(following)
+            reached[token] = following is not None
         return reached
 
     def _contains_first_tokens(self, matcher: Any, token: int, witness: Witness) -> bool:
@@ -362,6 +396,14 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         """(K,) bool"""
         bits = np.unpackbits(np.frombuffer(mask, dtype=np.uint8), count=self.num_tokens, bitorder="little").view(bool)
         return bits & ~self.cannot_begin if is_first else bits
+
+
+def _in_python(found: re.Match[str]) -> str:
+    """Return a match of IN_RUST in Python's syntax."""
+    code, group, category = found.groups()
+    if code:
+        return f"\\U{int(code, 16):08x}"
+    return "(?P<" if group else OF_CATEGORIES.get(category, OF_CATEGORIES.get(category[0], "-"))
 
 
 def parser_error(name: str, kind: str, message: str) -> DataError:

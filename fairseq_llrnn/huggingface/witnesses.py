@@ -13,15 +13,15 @@ All of this depends on the written text alone, so that scores stay exact. The se
 commas first, opening brackets and blanks last. A token that leads to the mask of one of the last parsers makes no
 progress, and waits until all others have failed. Where a rule can contain itself, the search would never leave it, and
 masks show no progress inside a regular expression such as `.*@.*`. So the search also tries hints: short texts of the
-rules of a Lark grammar, and the shortest texts of all regular expressions. The search is not complete: a text that
-could end in time may count as one that cannot.
+rules of a Lark grammar, and the shortest texts of all regular expressions. If it finds nothing of some depth, it tries
+the grammar's strings, too. It is not complete: a text that could end in time may count as one that cannot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +50,7 @@ class Effort(NamedTuple):
     """How a grammar is searched."""
 
     hints: Hints = tuple  # returns tokens that may go on together
+    strings: Hints = tuple  # returns more of them, for when these find nothing
     nodes: int = NODES  # parsers of a search, apart from NODES_OF_DEPTH
     can_undo: bool = True  # whether its parsers can take tokens back
 
@@ -129,15 +130,10 @@ class Completions:
             witness: of an earlier parser. A completion may go on with a part of it.
             is_first: whether the text is empty. The search then takes longer.
         """
-        best = None
+        depths = [min(depth, 2 * most) for depth in DEPTHS]  # two tokens of the search may be one
         if is_first:
-            effort = effort._replace(nodes=NODES_AT_START)
-        for depth in (*SHORT, *DEPTHS_AT_START) if is_first else DEPTHS:
-            if depth > 2 * most and not is_first:  # two tokens of the search may be one
-                depth = 2 * most
-            best = self._first_of_depth(matcher, depth, witness, is_first, effort)
-            if best is not None:
-                break
+            effort, depths = effort._replace(nodes=NODES_AT_START), [*SHORT, *DEPTHS_AT_START]
+        best = self._first_of_depths(matcher, depths, witness, is_first, effort)
         if best is None or len(best) <= most:
             return best
         best = self._in_fewest_tokens(matcher, best, is_first)
@@ -151,8 +147,16 @@ class Completions:
 
     def short_text(self, matcher: Any, effort: Effort) -> Witness | None:
         """Return a text of at most SHORT tokens or hints, and the end, or None if a brief search finds none."""
-        for depth in SHORT:
-            if (found := self._first_of_depth(matcher, depth, (), False, effort)) is not None:
+        return self._first_of_depths(matcher, SHORT, (), False, effort)
+
+    def _first_of_depths(
+        self, matcher: Any, depths: Sequence[int], witness: Witness, is_first: bool, effort: Effort
+    ) -> Witness | None:
+        efforts = [effort]
+        if effort.strings():
+            efforts.append(effort._replace(hints=lambda: [*effort.hints(), *effort.strings()]))
+        for depth, each in product(depths, efforts):
+            if (found := self._first_of_depth(matcher, depth, witness, is_first, each)) is not None:
                 return found
         return None
 

@@ -24,6 +24,7 @@ from tiny_tokenizers import KINDS, tiny_tokenizer
 
 from fairseq_llrnn.huggingface import BackgroundProcessor
 from fairseq_llrnn.huggingface.token_texts import token_texts
+from fairseq_llrnn.huggingface.witnesses import Completions
 
 Process = BackgroundProcessor
 byte_level = cache(lambda: tiny_tokenizer("byte_level"))
@@ -258,16 +259,69 @@ def test_expressions_in_which_any_character_may_follow(pattern: str, is_lark: bo
     assert row[-1] == end and re.fullmatch(pattern, written, re.IGNORECASE if is_lark else 0), text
 
 
+SQL = """start: "SELECT " columns " FROM " table (" WHERE " cond)? (" ORDER BY " NAME)? ";"
+columns: "*" | NAME (", " NAME)*
+table: NAME
+cond: expr (" AND " expr | " OR " expr)*
+expr: NAME " = " /[0-9]+/ | "(" cond ")"
+NAME: /[a-z_][a-z0-9_]*/
+"""
+
+
+@pytest.mark.parametrize(
+    ("grammar", "most"),
+    [
+        (SQL, 26), ('start: "x " /a.*b/ | "y" /e.*;/ x\nx: "(" x ")" | /c.*d/', 6),
+        ('start: "# " /[^\\n]+/ "\\n\\n" ("- " /[^\\n]+/ "\\n"){3,5} "``é" /(?s:.*)```/', 40),
+        ('start: "<think>" b " Answer: " /[A-E].*\\./\nb[suffix="</think>"]: /(.|\\n)*/', 40),
+        (r"start: /(?<y>[0-9])\/.*\/(?<d>\p{Lu}\p{L}[\p{Nd}x]\u{e9})/", 12), ('start: "\\x41" /.*;/', 3),
+    ],
+)  # fmt: skip
+def test_grammars_whose_texts_the_search_does_not_find_by_tokens_alone(grammar: str, most: int) -> None:
+    assert len(Process.from_grammar(grammar, byte_level(), longest=most).weights.shortest) <= most
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        schema_of(r"^(?<y>\d{4})/.*/(?<d>\d\d)$") | {"maxProperties": 1}, schema_of(r"^\p{Lu}\p{L}+ .*\p{Nd}$"),
+        schema_of(r"^\u{1F600}.*b$"), schema_of(r"^[^\s]+[\w]\.jsonl?$"),
+        {"patternProperties": {"^x-.*-id$": {"pattern": "^.*#.*$"}}, "additionalProperties": False, "minProperties": 1},
+    ],
+)  # fmt: skip
+def test_schemas_whose_patterns_python_writes_otherwise(schema: dict[str, Any]) -> None:
+    Process.from_json_schema({"type": "object"} | schema, byte_level(), longest=24)
+
+
+BASE_64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
+def test_what_goes_on_after_one_token_is_tried_after_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search after each token of a large vocabulary would take seconds."""
+    tokenizer = byte_level()
+    limited = Process.from_json_schema(schema_of(BASE_64), tokenizer).weights.within(40)
+    (state,) = limited.start(1)
+    for token in tokenizer('{"a":"', add_special_tokens=False)["input_ids"]:
+        (state,) = limited.advance([state], np.array([token]))
+    calls, search = [], Completions.search
+    monkeypatch.setattr(Completions, "search", lambda *args, **keys: (calls.append(1), search(*args, **keys))[1])
+    (found,) = limited.in_reach([state], 34)
+    texts = token_texts(tokenizer).later
+    wanted = [token for token, text in enumerate(texts) if text and re.fullmatch(b"[A-Za-z0-9+/]+", text)]
+    assert len(wanted) > 60 and found[wanted].all()
+    assert len(calls) <= 8
+
+
 def test_sets_of_rust_alone_cause_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Process.from_grammar("start: /[[:alpha:]]+.*;/", byte_level(), longest=9)
 
 
-def test_scores_do_not_depend_on_how_a_text_was_read() -> None:
+@pytest.mark.parametrize(("schema", "longest"), [(SCHEMAS[2], 40), (schema_of(BASE_64), 14), (schema_of(".*@.*"), 14)])
+def test_scores_do_not_depend_on_how_a_text_was_read(schema: dict[str, Any], longest: int) -> None:
     """Step by step, or from its beginning by another processor."""
-    tokenizer, longest = byte_level(), 40
-    schema = SCHEMAS[2]
+    tokenizer = byte_level()
     processor = Process.from_json_schema(schema, tokenizer, unread=1, longest=longest)
     generator, row = torch.Generator().manual_seed(1), [END]
     while row[-1] != processor.eos or len(row) == 1:
