@@ -1,7 +1,8 @@
 """Grammars and JSON schemas under llguidance's parser: a weight of 1 or 0 for each token.
 
 Masks come from llguidance as bits. Rows of the same bits are made once. If a text has to end within a number of tokens,
-each state has a completion of its text (witnesses.py), and a token is allowed if there is one after it.
+each state has a completion of its text (witnesses.py), and a token is allowed if one is found after it. Completions
+that are found after one token are tried after the others, and at most MOST_SEARCHED tokens are searched.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import copy
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
@@ -36,17 +37,15 @@ HINTS = 64  # regular expressions and strings of a grammar that give hints
 LONGEST_HINT = 400  # characters
 RULES = 64  # rules of a grammar that give hints, the last ones
 RULE = re.compile(r"^[?!]?(\w+)(?:\.-?\d+)?\s*(?:\[[^\]\n]*\])?\s*:", re.MULTILINE)  # its name
-STRING = r'"(?:[^"\\\n]|\\.)*"'  # of JSON and of Lark
-# comments, the patterns of a schema, and the strings and expressions of Lark
-EXPRESSION = re.compile(
-    rf'//.*|"(?:pattern":|patternProperties":\s*\{{)\s*(?P<pattern>{STRING})|(?P<string>{STRING})|'
-    r"/(?P<lark>(?:[^/\\\n]|\\.)+)/(?P<flags>[imsux]*)"
+# Lark's comments, strings and regular expressions
+LARK = re.compile(
+    r'//.*|(?P<string>"(?:[^"\\\n]|\\.)*")|/(?P<expression>(?:[^/\\\n]|\\.)+)/(?P<flags>[imsux]*)|#.*'
 )
-# what Rust and ECMA-262 have and Python has not: \x{61}, \u{61}, (?<name>…), \p{Lu}
-IN_RUST = re.compile(r"\\[xu]\{([0-9a-fA-F]{1,6})\}|\(\?(<)(?![=!])|\\p\{?(\w\w?)[^}\s]*\}?")
-OF_CATEGORIES = {"Lu": "A", "L": "a", "N": "0", "Z": " "}  # a character of \p{…}
+# what Rust and ECMA-262 have and Python has not: \x{61}, \u{61}, (?<name>…), \p{Lu}, \pL
+RUST_SYNTAX = re.compile(r"\\[xu]\{([0-9a-fA-F]{1,6})\}|\(\?(<)(?![=!])|\\p(?:\{(\w\w?)[^}\s]*\}|(\w))|\\.")
+CATEGORY_EXAMPLES = {"Lu": "A", "L": "a", "N": "0", "Z": " "}  # a character of \p{…}
 MOST_SEARCHED = 256  # tokens after each of which a completion is searched for
-LENT = 16  # completions of these that are tried after the others
+MOST_SHARED = 16  # completions of these that are tried after the others
 
 
 class _Tokens:
@@ -122,7 +121,8 @@ class ParserState:
     left: int = 0  # tokens that may follow, the end among them, if there is a limit
     witness: Witness | None = None
     checked: dict[int, Witness | None] = field(default_factory=dict)  # a witness after some tokens
-    lent: dict[int, Witness] | None = None  # … after tokens that are allowed by a witness of another token
+    # by the tokens that may follow: which ones end in time, (K,) bool, and completions that were found after some
+    reach: dict[int, tuple[np.ndarray, list[Witness]]] = field(default_factory=dict)
     few: list[int] | None = None  # the allowed tokens, the longest first, or none if there are many
 
     def copy(self) -> ParserState:
@@ -210,33 +210,34 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
                     rules.append(matcher)
                 elif len(witness) > 1:
                     found[witness[:-1]] = None
-        found |= dict.fromkeys(self._few(self._texts()))
-        return [*filter(None, found)]
+        # what follows the first quote of a JSON string
+        in_strings = [json.dumps(text, ensure_ascii=False)[1:] for text in self._shortest(self.steps().patterns)]
+        flagged = [(match["flags"], match["expression"]) for match in self._lark() if match["expression"]]
+        in_lark = self._shortest(f"(?{flags}){text}" if flags else text for flags, text in flagged)
+        return [*dict.fromkeys([*found, *self._tokenise([*in_strings, *in_lark])])]
+
+    def _lark(self) -> Iterator[re.Match[str]]:
+        return iter(()) if self.kind == "JSON schema" else LARK.finditer(self.grammar)
 
     def _strings(self) -> list[Witness]:
         """The strings of a Lark grammar."""
-        if self.kind == "JSON schema":
-            return []
-        found: dict[str, None] = {}
-        for match in EXPRESSION.finditer(self.grammar):
-            with suppress(ValueError):  # a part of Lark's syntax that JSON has not
-                found[json.loads(match["string"] or "null") or ""] = None
-        return [*filter(None, self._few(iter(found)))]
+        found: list[str] = []
+        for match in self._lark():
+            with suppress(ValueError):  # an escape that JSON does not have
+                found += [json.loads(match["string"])] if match["string"] else []
+        return self._tokenise(dict.fromkeys(found))
 
-    def _few(self, texts: Iterator[str]) -> list[Witness]:
-        """The tokens of the first texts."""
-        return [self.completions.fewest(text.encode()) for text in islice(texts, HINTS)]
+    def _tokenise(self, texts: Iterable[str]) -> list[Witness]:
+        """The tokens of the first texts that are not empty."""
+        return [*filter(None, (self.completions.fewest(text.encode()) for text in islice(texts, HINTS)))]
 
-    def _texts(self) -> Iterator[str]:
-        """Shortest texts of the grammar's regular expressions. A pattern's is a JSON string without the first quote."""
-        found = (match for match in EXPRESSION.finditer(self.grammar) if match["pattern"] or match["lark"])
-        for pattern, lark, flags in dict.fromkeys(match.group("pattern", "lark", "flags") for match in found):
-            expression = IN_RUST.sub(_in_python, json.loads(pattern) if pattern else lark)
-            with suppress(DataError), warnings.catch_warnings():  # a part of Rust's syntax that Python's has not
+    def _shortest(self, expressions: Iterable[str]) -> Iterator[str]:
+        """Shortest texts of the first regular expressions, in Rust's syntax."""
+        for expression in islice(dict.fromkeys(expressions), HINTS):
+            with suppress(DataError), warnings.catch_warnings():  # what Python's syntax has not
                 warnings.simplefilter("ignore")
-                tree = parse_regex(f"(?{flags}){expression}" if flags else expression, self.name)
-                if text := shortest_text(tree, LONGEST_HINT):
-                    yield json.dumps(text, ensure_ascii=False)[1:] if pattern else text
+                if text := shortest_text(parse_regex(in_python(expression), self.name), LONGEST_HINT):
+                    yield text
 
     @cached_property
     def groups(self) -> list[np.ndarray]:
@@ -274,12 +275,11 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         if state is None or token in (self.eos, self.num_tokens) or (state.is_first and self.cannot_begin[token]):
             return None
         left, witness = state.left - 1, None
-        if state.witness is not None:
+        if state.witness is not None and state.matcher.validate_tokens([token]):
             witness = self._witness_after(state, token)
             if witness is None or len(witness) > left:
-                if state.lent is None:
-                    self._reached(state, state.left)
-                witness = (state.lent or {}).get(token, witness)
+                _, shared = self._reach(state, state.left)
+                witness = _first_that_fits(state.matcher, token, shared) or witness
         if not state.matcher.consume_token(token):
             if "too many states" in (error := state.matcher.get_error()):
                 raise parser_error(self.name, self.kind, error)
@@ -315,12 +315,18 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         return None
 
     def in_reach(self, states: list[ParserState | None], remaining: int) -> list[np.ndarray | None]:
-        return [None if state is None else self._reached(state, remaining) for state in states]
+        return [None if state is None else self._reach(state, min(remaining, state.left))[0] for state in states]
 
-    def _reached(self, state: ParserState, remaining: int) -> np.ndarray | None:
+    def _reach(self, state: ParserState, remaining: int) -> tuple[np.ndarray, list[Witness]]:
+        """The tokens after which a text can end in time, (K,) bool, and completions that are found after some."""
+        if remaining not in state.reach:
+            state.reach[remaining] = self._searched(state, remaining)
+        return state.reach[remaining]
+
+    def _searched(self, state: ParserState, remaining: int) -> tuple[np.ndarray, list[Witness]]:
         witness, matcher = state.witness, state.matcher
         if witness is None or len(witness) > remaining:
-            return np.zeros(self.num_tokens, dtype=bool)
+            return np.zeros(self.num_tokens, dtype=bool), []
         allowed = self._allowed(matcher.compute_bitmask(), state.is_first)
         reached = allowed & (len(witness) + 1 + self.steps().largest * self.completions.num_opening <= remaining)
         reached[self.eos] = allowed[self.eos]
@@ -339,20 +345,17 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             left = others
         elif len(left) > MOST_SEARCHED:  # too little is left for most of them
             left = [token for token in left if self._contains_first_tokens(matcher, token, witness)]
-        state.lent, found, searches = {}, list[Witness](), 0
+        shared: list[Witness] = []
+        searches = 0
         for token in sorted(left, key=lambda token: token != witness[0]):
-            following = next((each for each in found if matcher.validate_tokens([token, *each]) == len(each) + 1), None)
-            if following is not None:
-                state.lent[token] = following
-            elif searches < MOST_SEARCHED:
+            reached[token] = _first_that_fits(matcher, token, shared) is not None
+            if not reached[token] and searches < MOST_SEARCHED:
                 searches += 1
                 following = self._witness_after(state, token)
-                if following is not None and len(following) >= remaining:
-                    following = None
-                elif following is not None and len(found) < LENT:
-                    found.append(following)
-            reached[token] = following is not None
-        return reached
+                if following is not None and len(following) < remaining:
+                    reached[token] = True
+                    shared += [following] * (len(shared) < MOST_SHARED)
+        return reached, shared
 
     def _contains_first_tokens(self, matcher: Any, token: int, witness: Witness) -> bool:
         """Whether a witness without its first tokens goes on after a token."""
@@ -398,12 +401,24 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         return bits & ~self.cannot_begin if is_first else bits
 
 
-def _in_python(found: re.Match[str]) -> str:
-    """Return a match of IN_RUST in Python's syntax."""
-    code, group, category = found.groups()
-    if code:
-        return f"\\U{int(code, 16):08x}"
-    return "(?P<" if group else OF_CATEGORIES.get(category, OF_CATEGORIES.get(category[0], "-"))
+def _first_that_fits(matcher: Any, token: int, completions: Sequence[Witness]) -> Witness | None:
+    """Return the first of some completions that goes on after a token, or None."""
+    return next((rest for rest in completions if matcher.validate_tokens([token, *rest]) == len(rest) + 1), None)
+
+
+def in_python(expression: str) -> str:
+    """Return a regular expression of Rust in Python's syntax, with one character for each category \\p{…}."""
+
+    def changed(match: re.Match[str]) -> str:
+        code, group = match.group(1, 2)
+        category = match[3] or match[4]
+        if code:
+            return f"\\U{int(code, 16):08x}"
+        if category:
+            return CATEGORY_EXAMPLES.get(category, CATEGORY_EXAMPLES.get(category[0], "-"))
+        return "(?P<" if group else match[0]
+
+    return RUST_SYNTAX.sub(changed, expression)
 
 
 def parser_error(name: str, kind: str, message: str) -> DataError:

@@ -26,6 +26,7 @@ class Steps:
 
     largest: float = math.inf  # bytes that it adds, at most
     names: frozenset[bytes] | None = None  # keys, if all other strings are free but for their length. None: unknown
+    patterns: tuple[str, ...] = ()  # of strings and keys, in Rust's syntax
 
 
 def steps_of(schema: Any) -> Steps:
@@ -36,7 +37,9 @@ def steps_of(schema: Any) -> Steps:
     except (TypeError, AttributeError, ValueError, ArithmeticError):  # mistakes in parts that llguidance does not read
         return Steps()
     are_free = not any({"pattern", "format", "patternProperties"} & {*part} for part in sizes.parts)
-    return Steps(largest, frozenset(sizes.keys()) if are_free else None)
+    patterns = [each for part in sizes.parts for each in (part.get("pattern"), *part.get("patternProperties", {}))]
+    names = frozenset(sizes.keys()) if are_free else None
+    return Steps(largest, names, tuple(pattern for pattern in patterns if isinstance(pattern, str)))
 
 
 class _Sizes:

@@ -13,8 +13,9 @@ All of this depends on the written text alone, so that scores stay exact. The se
 commas first, opening brackets and blanks last. A token that leads to the mask of one of the last parsers makes no
 progress, and waits until all others have failed. Where a rule can contain itself, the search would never leave it, and
 masks show no progress inside a regular expression such as `.*@.*`. So the search also tries hints: short texts of the
-rules of a Lark grammar, and the shortest texts of all regular expressions. If it finds nothing of some depth, it tries
-the grammar's strings, too. It is not complete: a text that could end in time may count as one that cannot.
+rules of a Lark grammar, and the shortest texts of regular expressions. If a depth gives no text, it is searched again
+with the strings of a Lark grammar as hints. The search is not complete: a text that could end in time may count as one
+that cannot.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class Completions:
             witness: of an earlier parser. A completion may go on with a part of it.
             is_first: whether the text is empty. The search then takes longer.
         """
-        depths = [min(depth, 2 * most) for depth in DEPTHS]  # two tokens of the search may be one
+        depths = [*dict.fromkeys(min(depth, 2 * most) for depth in DEPTHS)]  # two tokens of the search may be one
         if is_first:
             effort, depths = effort._replace(nodes=NODES_AT_START), [*SHORT, *DEPTHS_AT_START]
         best = self._first_of_depths(matcher, depths, witness, is_first, effort)
@@ -154,7 +155,8 @@ class Completions:
     ) -> Witness | None:
         efforts = [effort]
         if effort.strings():
-            efforts.append(effort._replace(hints=lambda: [*effort.hints(), *effort.strings()]))
+            hints = [*effort.hints(), *effort.strings()]
+            efforts.append(effort._replace(hints=lambda: hints))
         for depth, each in product(depths, efforts):
             if (found := self._first_of_depth(matcher, depth, witness, is_first, each)) is not None:
                 return found
@@ -227,7 +229,7 @@ class Completions:
         """Return whether a grammar's parsers can take tokens back: not with `max_tokens` or `stop` in Lark."""
         other = matcher.deep_copy()
         first, last, _ = self._tried(other.compute_bitmask(), False)
-        tokens = next((tokens for tokens in (*first, *last)), None)
+        tokens = next(iter((*first, *last)), None)
         return tokens is None or not other.consume_tokens([*tokens]) or bool(other.rollback(1))
 
     def _tried(self, mask: bytes, is_first: bool) -> tuple[list[Witness], list[Witness], frozenset[int]]:

@@ -22,7 +22,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 from limited_texts import END, all_texts, tokenizer_of
 from tiny_tokenizers import KINDS, tiny_tokenizer
 
-from fairseq_llrnn.huggingface import BackgroundProcessor
+from fairseq_llrnn.huggingface import BackgroundProcessor, parsers
 from fairseq_llrnn.huggingface.token_texts import token_texts
 from fairseq_llrnn.huggingface.witnesses import Completions
 
@@ -275,6 +275,7 @@ NAME: /[a-z_][a-z0-9_]*/
         ('start: "# " /[^\\n]+/ "\\n\\n" ("- " /[^\\n]+/ "\\n"){3,5} "``é" /(?s:.*)```/', 40),
         ('start: "<think>" b " Answer: " /[A-E].*\\./\nb[suffix="</think>"]: /(.|\\n)*/', 40),
         (r"start: /(?<y>[0-9])\/.*\/(?<d>\p{Lu}\p{L}[\p{Nd}x]\u{e9})/", 12), ('start: "\\x41" /.*;/', 3),
+        (r"start: /\pL+@.*x9/", 9), ('# a note "pattern": "\\d", /x\nstart: "#" /a.*b/', 6),
     ],
 )  # fmt: skip
 def test_grammars_whose_texts_the_search_does_not_find_by_tokens_alone(grammar: str, most: int) -> None:
@@ -286,11 +287,23 @@ def test_grammars_whose_texts_the_search_does_not_find_by_tokens_alone(grammar: 
     [
         schema_of(r"^(?<y>\d{4})/.*/(?<d>\d\d)$") | {"maxProperties": 1}, schema_of(r"^\p{Lu}\p{L}+ .*\p{Nd}$"),
         schema_of(r"^\u{1F600}.*b$"), schema_of(r"^[^\s]+[\w]\.jsonl?$"),
-        {"patternProperties": {"^x-.*-id$": {"pattern": "^.*#.*$"}}, "additionalProperties": False, "minProperties": 1},
+        {"patternProperties": {"^a$": False, "^x-.*-i@d$": {"pattern": "^.*#.*$"}}, "additionalProperties": False,
+         "minProperties": 1},
     ],
 )  # fmt: skip
 def test_schemas_whose_patterns_python_writes_otherwise(schema: dict[str, Any]) -> None:
     Process.from_json_schema({"type": "object"} | schema, byte_level(), longest=24)
+
+
+@pytest.mark.parametrize(
+    ("rust", "python"),
+    [
+        (r"\x{61}\u{1F600}", r"\U00000061\U0001f600"), ("(?<y>a)(?<=b)(?<!c)", "(?P<y>a)(?<=b)(?<!c)"),
+        (r"\p{Lu}\p{Ll}\pL[\p{Nd}\pZ]\p{Greek}x", "Aaa[0 ]-x"), (r"\\p{Lu}\\x{61}\d{2}", r"\\p{Lu}\\x{61}\d{2}"),
+    ],
+)  # fmt: skip
+def test_syntax_of_rust(rust: str, python: str) -> None:
+    assert parsers.in_python(rust) == python
 
 
 BASE_64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
@@ -310,6 +323,28 @@ def test_what_goes_on_after_one_token_is_tried_after_others(monkeypatch: pytest.
     wanted = [token for token, text in enumerate(texts) if text and re.fullmatch(b"[A-Za-z0-9+/]+", text)]
     assert len(wanted) > 60 and found[wanted].all()
     assert len(calls) <= 8
+    monkeypatch.setattr(parsers, "MOST_SEARCHED", 2)
+    calls.clear()
+    (found,) = limited.in_reach([state], 33)
+    assert len(calls) <= 2 and 0 < found.sum() < found[wanted].size and found[state.witness[0]]
+
+
+@pytest.mark.parametrize("schema", [BASE_64, ".*@.*", "^([a-z]{2})*$"])
+def test_each_allowed_token_has_a_completion(schema: str) -> None:
+    """Also if the rows of a batch have smaller limits than the text (`remaining` is then not the row's own)."""
+    tokenizer = byte_level()
+    free = Process.from_json_schema(schema_of(schema), tokenizer).weights
+    longest, chance = len(free.shortest) + 6, random.Random(1)
+    states = free.within(longest).start(1)
+    limited = free.within(longest)
+    for written in range(longest - 1):
+        allowed = limited.in_reach(states, longest + 40 - written)[0] & limited.in_reach(states, longest - written)[0]
+        for token in np.flatnonzero(allowed).tolist():
+            (after,) = limited.advance([states[0].copy()], np.array([token]))
+            assert after is None or len(after.witness) <= longest - written - 1
+        states = limited.advance(states, np.array([chance.choice(np.flatnonzero(allowed).tolist())]))
+        if states == [None]:
+            break
 
 
 def test_sets_of_rust_alone_cause_no_warning() -> None:

@@ -46,7 +46,7 @@ def test_pointers_into_lists() -> None:
 )  # fmt: skip
 def test_mistakes_in_parts_that_llguidance_does_not_read(mistake: dict[str, Any]) -> None:
     _, steps = lark_of_schema({"type": "null", "additionalItems": mistake}, None, True, "from_json_schema")
-    assert steps() == Steps(math.inf, None)
+    assert steps() == Steps(math.inf, None, ())
 
 
 def test_the_time_of_hostile_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
