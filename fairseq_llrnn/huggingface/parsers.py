@@ -11,6 +11,7 @@ import copy
 import json
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -194,7 +195,8 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
     def _rules(self) -> list[str]:
         """The grammar's rules that rules contain, each as a grammar."""
         text = re.sub(r"\bstart\b", "whole_text", self.grammar)  # a rule of another name
-        names = [name for name in dict.fromkeys(RULE.findall(text)) if len(re.findall(rf"\b{name}\b", text)) > 1]
+        times = Counter(re.findall(r"\w+", text))
+        names = [name for name in dict.fromkeys(RULE.findall(text)) if times[name] > 1]
         return [f"{text}\nstart: {name}" for name in names[-RULES:]]
 
     def _hints(self) -> list[Witness]:
