@@ -92,7 +92,7 @@ def test_the_blocks_of_a_page_run_one_after_the_other(run_page: Run, page: Page)
 def test_the_first_page_prints_what_it_says(run_page: Run) -> None:
     """Figures of what was counted to the digit, perplexities within five per cent."""
     said = run_page(read_page(README))[1]
-    shown = README.read_text(encoding="utf-8").partition("they print these lines")[2].split("```")[1].strip()
+    shown = README.read_text(encoding="utf-8").partition("The commands print many lines")[2].split("```")[1].strip()
     assert len(shown.splitlines()) == 6
     for line in shown.splitlines():
         if "erplexity" not in line:
