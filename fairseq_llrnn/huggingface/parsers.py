@@ -12,7 +12,7 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
@@ -30,7 +30,15 @@ from fairseq_llrnn.huggingface.schema_lengths import Steps
 from fairseq_llrnn.huggingface.schemas import unsupported_keywords
 from fairseq_llrnn.huggingface.token_texts import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import DENSE, MOST_CACHED, Row, TokenWeights
-from fairseq_llrnn.huggingface.witnesses import MERGED, NODES, NODES_OF_RULES, Completions, Effort, Witness
+from fairseq_llrnn.huggingface.witnesses import (
+    MERGED,
+    NODES,
+    NODES_OF_RULES,
+    Completions,
+    Effort,
+    Witness,
+    first_that_fits,
+)
 
 ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
 REPRESENTATIVES = 4  # of a group of tokens, which are alike
@@ -281,7 +289,7 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             witness = self._witness_after(state, token)
             if witness is None or len(witness) > left:
                 _, shared = self._reach(state, state.left)
-                witness = _first_that_fits(state.matcher, token, shared) or witness
+                witness = first_that_fits(state.matcher, token, shared) or witness
         if not state.matcher.consume_token(token):
             if "too many states" in (error := state.matcher.get_error()):
                 raise parser_error(self.name, self.kind, error)
@@ -350,7 +358,7 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         shared: list[Witness] = []
         searches = 0
         for token in sorted(left, key=lambda token: token != witness[0]):
-            reached[token] = _first_that_fits(matcher, token, shared) is not None
+            reached[token] = first_that_fits(matcher, token, shared) is not None
             if not reached[token] and searches < MOST_SEARCHED:
                 searches += 1
                 following = self._witness_after(state, token)
@@ -361,10 +369,8 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
 
     def _contains_first_tokens(self, matcher: Any, token: int, witness: Witness) -> bool:
         """Whether a witness without its first tokens goes on after a token."""
-        return token == witness[0] or any(
-            matcher.validate_tokens([token, *witness[at:]]) == len(witness) - at + 1
-            for at in range(1, min(MERGED, len(witness) - 1) + 1)
-        )
+        rests = (witness[at:] for at in range(1, min(MERGED, len(witness) - 1) + 1))
+        return token == witness[0] or first_that_fits(matcher, token, rests) is not None
 
     def can_end(self, states: list[ParserState | None], eos: int) -> bool:
         (state,) = states
@@ -401,11 +407,6 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         """(K,) bool"""
         bits = np.unpackbits(np.frombuffer(mask, dtype=np.uint8), count=self.num_tokens, bitorder="little").view(bool)
         return bits & ~self.cannot_begin if is_first else bits
-
-
-def _first_that_fits(matcher: Any, token: int, completions: Sequence[Witness]) -> Witness | None:
-    """Return the first of some completions that goes on after a token, or None."""
-    return next((rest for rest in completions if matcher.validate_tokens([token, *rest]) == len(rest) + 1), None)
 
 
 def in_python(expression: str) -> str:

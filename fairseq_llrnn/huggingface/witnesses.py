@@ -20,7 +20,7 @@ that cannot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, product
 from typing import Any, NamedTuple
@@ -116,11 +116,8 @@ class Completions:
         """
         if token == witness[0]:
             return witness[1:]
-        for at in range(0, min(MERGED, len(witness) - 1) + 1):
-            rest = witness[at:]
-            if len(rest) <= most and matcher.validate_tokens([token, *rest]) == len(rest) + 1:
-                return rest
-        return None
+        rests = (witness[at:] for at in range(min(MERGED, len(witness) - 1) + 1))
+        return first_that_fits(matcher, token, (rest for rest in rests if len(rest) <= most))
 
     def search(
         self, matcher: Any, most: int, witness: Witness = (), is_first: bool = False, effort: Effort = USUAL
@@ -299,6 +296,11 @@ class Completions:
             found.append(best[at][1])
             at += len(self.texts[found[-1]] or b"")
         return tuple(found)
+
+
+def first_that_fits(matcher: Any, token: int, completions: Iterable[Witness]) -> Witness | None:
+    """Return the first of some completions that goes on after a token, or None."""
+    return next((rest for rest in completions if matcher.validate_tokens([token, *rest]) == len(rest) + 1), None)
 
 
 def _after(matcher: Any, tokens: Witness, can_undo: bool) -> Iterator[tuple[Witness, bytes, Any]]:
