@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lexicons import read_table
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.text_lines import FILLERS, is_blank
 from fairseq_llrnn.lexicon.features import RESERVED_GROUPS, Lexicon, feature_group
 from fairseq_llrnn.lexicon.lexicon_table import HEADER, ReadRequest, Row, Table, as_features, parsed, written
 from fairseq_llrnn.lexicon.merge_sources import gather
@@ -21,7 +22,8 @@ from fairseq_llrnn.lexicon.readers import SOURCES, Source
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 
 ROW = "chats\tchat\tNOUN\tGender=Masc|Number=Plur\t3\tconllu\tno\t_"
-TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zs", "Zl", "Zp"]), min_size=1, max_size=5)
+CHARACTERS = st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zs", "Zl", "Zp"])
+TEXT = st.text(CHARACTERS, min_size=1, max_size=5).filter(lambda text: not is_blank(text))
 ODD = st.text(st.sampled_from("ab\\|=,@:\t\n_.é"), min_size=1, max_size=4)
 GROUP = (TEXT | ODD).filter(lambda text: ":" not in text and text[0] != '"' and text not in RESERVED_GROUPS)
 VALUES = st.floats(-1e6, 1e6) | st.sampled_from([1.0, 0.25, 0.0])
@@ -40,6 +42,14 @@ def file_of(table: Table) -> str:
 
 def contents(lexicon: Lexicon) -> dict[str, dict[str, float]]:
     return {word: dict(lexicon.features(word)) for word in lexicon}
+
+
+@pytest.mark.parametrize("form", ["", *FILLERS])
+def test_an_invisible_form_is_one_error(form: str, tmp_path: Path) -> None:
+    path = tmp_path / "words.tsv"
+    path.write_text(file_of(Table([(Row(form, "", ()), 1)])), encoding="utf-8")
+    with pytest.raises(DataError, match=r"line 2: column 1 \(form\) is (blank|empty)"):
+        read_table("lexicon", path)
 
 
 @given(rows=st.dictionaries(ROWS, st.integers(0, 10**12), min_size=1, max_size=5))
