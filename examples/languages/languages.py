@@ -1,13 +1,12 @@
 """Compare language models on twelve languages with 30,000 words of text, with `fairseq_llrnn.compare`.
 
-    languages.py DATA OUT [LANGUAGE …] [--words 30000] [--seeds 1 2 3]
+    languages.py DATA OUT [LANGUAGE …] [--words 30000] [--seeds 1 2 3] [--pretrained FOLDER]
 
 Texts are in OUT/LANGUAGE/text, comparisons in OUT/LANGUAGE/compare. Finished models are skipped. The last table has
 bits per character of the test text. Each cell is the row that is best on the validation text.
 """
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from language_texts import HEAD, LANGUAGES, Language, analysed, chosen, prepare, row
@@ -19,19 +18,20 @@ from fairseq_llrnn.lexicon.options import LexiconOptions
 
 FAMILIES = {  # column: beginnings of names of rows
     "n-grams": ("ngrams",),
+    "pretrained": ("pretrained",),
     "softmax": ("softmax", "pieces", "mixed-softmax"),
     "ours": ("suffixes", "lexicon", "mixed-ours"),
 }
 
 
-def compared(language: Language, data: Path, out: Path, seeds: Sequence[int]) -> ComparisonTable:
+def compared(language: Language, args: argparse.Namespace) -> ComparisonTable:
     """Return the comparison of a language."""
-    place = out / language.name
+    place = args.out / language.name
     train, valid, test = (place / "text" / f"{split}.txt" for split in ("train", "valid", "test"))
-    words = LexiconOptions(conllu=tuple(analysed(language, data)))
+    words = LexiconOptions(conllu=tuple(analysed(language, args.data)))
     return fairseq_llrnn.compare(
-        train=train, valid=valid, test=test, words=words, seeds=seeds, quick=True, out=place / "compare",
-        is_verbose=True,
+        train=train, valid=valid, test=test, words=words, pretrained=args.pretrained, seeds=args.seeds,
+        tries=args.tries, quick=True, out=place / "compare", is_verbose=True,
     )  # fmt: skip
 
 
@@ -55,6 +55,8 @@ def main() -> int:
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help=f"{', '.join(LANGUAGES)} (default: all)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of each network (default: 1)")
     parser.add_argument("--words", type=int, default=30_000, help="of each training text (default: %(default)s)")
+    parser.add_argument("--pretrained", type=Path, metavar="FOLDER", help="also fine-tune this network of transformers")
+    parser.add_argument("--tries", type=int, default=1, help="settings of each network (default: 1)")
     args = parser.parse_args()
     check_least("--words", args.words, 1, "words")
     found = chosen(args.languages)
@@ -63,7 +65,7 @@ def main() -> int:
     tables = {}
     for language in found:
         print(f"\n{language.name}", flush=True)
-        tables[language.name] = compared(language, args.data, args.out, args.seeds)
+        tables[language.name] = compared(language, args)
         print(tables[language.name], flush=True)
     print(f"\n{summary(tables)}")
     return 0
