@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Convert questions and forms to symbols, one sentence per line, and write the dictionary of the grammar's symbols.
 
-    funql_prepare.py --train funql_train.tsv --test funql_test.tsv --out OUT [--held-out 100]
+    funql_prepare.py --train funql_train.tsv --test funql_test.tsv --out OUT [--held-out 100] [--pairs 200 --seed 1]
 
 writes OUT/{train,test}.{question,form}, OUT/test.tsv (questions and forms unchanged) and OUT/dict.form.txt: every
 terminal of funql.grammar with its count in the training forms. With --held-out N, N random pairs of the training file,
-with a fixed seed, are the test, and the test file is not used: for the choice of sizes.
+with a fixed seed, are the test, and the test file is not used: for the choice of sizes. With --pairs N, the training
+text has the first N pairs of a list that --seed shuffles.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from funql_mentions import Question, read_names, read_question, to_symbols
 from funql_pairs import Pair, read_pairs
 from funql_recognise import derives, read_rules, terminals
 
-from fairseq_llrnn.errors import one_line_errors
+from fairseq_llrnn.errors import check_least, one_line_errors
 from fairseq_llrnn.files.atomic_write import write_lines
 
 HERE = Path(__file__).resolve().parent
@@ -41,10 +42,17 @@ def main() -> None:
     parser.add_argument("--test", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--held-out", type=int, default=0, metavar="N")
+    parser.add_argument("--pairs", type=int, metavar="N", help="training pairs (default: all, in file order)")
+    parser.add_argument("--seed", type=int, default=1, help="of the choice of pairs (default: 1)")
     args = parser.parse_args()
+    if args.pairs is not None:
+        check_least("--pairs", args.pairs, 1)
     names, rules = read_names(NAMES), read_rules(GRAMMAR)
     train = read_pairs(args.train)
     train, test = split_off(train, args.held_out) if args.held_out else (train, read_pairs(args.test))
+    if args.pairs is not None:
+        random.Random(args.seed).shuffle(train)
+        train = train[: args.pairs]
     args.out.mkdir(parents=True, exist_ok=True)
     counts: Counter[str] = Counter()
     for split, pairs in (("train", train), ("test", test)):

@@ -2,7 +2,7 @@
 """Fine-tune a pretrained network of transformers on questions and forms, without the grammar or with it, and parse.
 
     python examples/huggingface/smollm2.py smollm2
-    pretrained_parser.py smollm2 --text OUT/text --out OUT/smollm2 --pairs 600 --seed 1 [--grammar]
+    pretrained_parser.py smollm2 --text OUT/text --out OUT/smollm2 --seed 1 [--grammar]
     funql_score.py --gold OUT/text/test.tsv without=OUT/smollm2/600-1-without.forms …
 
 OUT/text is from funql_prepare.py: names are symbols. The network reads a question, a line break and a form, and learns
@@ -10,8 +10,8 @@ the tokens of the form. With --grammar, its probabilities are those of the token
 and search. Without, it parses twice: freely, and under the grammar. The grammar is funql.grammar without a limit of
 depth, read by llguidance. The loss is exact: one log p′ for each token (fairseq_llrnn/huggingface/training.py).
 
-AdamW over all weights, products in bfloat16, batches of 16 pairs, a rate that falls to 0. --pairs takes the first of a
-shuffled list, the same for all systems of a seed. Search is greedy. The last line has the seconds of processor time.
+AdamW over all weights, products in bfloat16, batches of 16 pairs, a rate that falls to 0. Search is greedy. The last
+line has the seconds of processor time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer, get_linear_schedule_with_warmup, set_seed
 
-from fairseq_llrnn.errors import DataError, check_least, one_line_errors
+from fairseq_llrnn.errors import DataError, one_line_errors
 from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.huggingface import BackgroundProcessor
@@ -144,21 +144,18 @@ def main() -> None:
     parser.add_argument("model", type=Path, help="a folder of transformers")
     parser.add_argument("--text", type=Path, required=True, help="output of funql_prepare.py")
     parser.add_argument("--out", type=Path, required=True, help="folder of the forms")
-    parser.add_argument("--pairs", type=int, default=600, help="training pairs (default: 600)")
     parser.add_argument("--epochs", type=int, default=8, help="(default: 8)")
     parser.add_argument("--lr", type=float, default=2e-4, help="(default: 0.0002)")
     parser.add_argument("--seed", type=int, default=1, help="(default: 1)")
     parser.add_argument("--grammar", action="store_true", help="the grammar in training and search")
     args = parser.parse_args()
-    check_least("--pairs", args.pairs, 1)
-    stem, begin = f"{args.pairs}-{args.seed}", time.process_time()
     pairs, questions = read(args.text, "train"), [question for question, _ in read(args.text, "test")]
-    random.Random(args.seed).shuffle(pairs)
+    stem, begin = f"{len(pairs)}-{args.seed}", time.process_time()
     set_seed(args.seed)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     model = AutoModelForCausalLM.from_pretrained(args.model)
     grammar = BackgroundProcessor.from_grammar(lark_of(read_rules(GRAMMAR)), tokenizer)
-    train(model, tokenizer, pairs[: args.pairs], grammar if args.grammar else None, args)
+    train(model, tokenizer, pairs, grammar if args.grammar else None, args)
     print(f"training: {time.process_time() - begin:.0f} seconds of processor time", flush=True)
     args.out.mkdir(parents=True, exist_ok=True)
     searches = {"both": grammar} if args.grammar else {"without": None, "search": grammar}

@@ -6,14 +6,15 @@
 # DATA-FOLDER has GeoQuery's funql_train.tsv and funql_test.tsv, or ATIS' {train,dev,test}.tsv.gz; without it, a small set
 # is made. SEEDS="1 2 3" trains as many models of each kind, and parses with all of a kind together as well. They see the
 # training pairs four times (COPIES) and 6,000 pairs that are put together from their parts (RECOMBINED), for six epochs
-# (EPOCHS). HELD_OUT=120 tests on so many training questions instead of the test (ATIS: on the development set). Run it
-# again and it goes on where it stopped; delete the work directory to start afresh, or for other settings than SEEDS.
+# (EPOCHS). PAIRS=200 trains on so many pairs of GeoQuery, which the first seed chooses. HELD_OUT=120 tests on so many
+# training questions instead of the test (ATIS: on the development set). Run it again and it goes on where it stopped;
+# delete the work directory to start afresh, or for other settings than SEEDS.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"
 work=${1:-runs/semantic_parsing}
 data=${2:-$work/made}
 here=examples/semantic_parsing
-epochs=${EPOCHS:-6} recombined=${RECOMBINED:-6000} copies=${COPIES:-4}
+seeds=${SEEDS:-1} epochs=${EPOCHS:-6} recombined=${RECOMBINED:-6000} copies=${COPIES:-4}
 mkdir -p "$work"
 
 train() { # train PRIOR SEED
@@ -52,10 +53,11 @@ if [ ! -e "$data/funql_train.tsv" ] && [ ! -e "$data/train.tsv.gz" ]; then
     exit 2
 fi
 mkdir -p "$work/text"
-same_settings "$work/text" "EPOCHS=$epochs COPIES=$copies RECOMBINED=$recombined HELD_OUT=${HELD_OUT:-} DATA=$data"
+same_settings "$work/text" "EPOCHS=$epochs COPIES=$copies RECOMBINED=$recombined PAIRS=${PAIRS:-} HELD_OUT=${HELD_OUT:-} DATA=$data"
 if [ -e "$data/funql_train.tsv" ]; then
     [ -e "$work/text/dict.form.txt" ] || python $here/funql_prepare.py --train "$data/funql_train.tsv" \
-        --test "$data/funql_test.tsv" --held-out "${HELD_OUT:-0}" --out "$work/text"
+        --test "$data/funql_test.tsv" --held-out "${HELD_OUT:-0}" --out "$work/text" \
+        ${PAIRS:+--pairs "$PAIRS" --seed "${seeds%% *}"}
     grammar=$here/funql.grammar
 else # ATIS
     [ -e "$work/text/dict.form.txt" ] || python $here/atis_prepare.py --data "$data" --out "$work/text" \
@@ -88,7 +90,6 @@ parse_all() { # parse_all "SEED…" SUFFIX: with the models of these seeds toget
 
 say "5/6 training and parsing"
 outputs=()
-seeds=${SEEDS:-1}
 for seed in $seeds; do
     echo "seed $seed"
     train grammar "$seed"

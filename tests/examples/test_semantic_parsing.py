@@ -212,11 +212,9 @@ def test_p_of_two_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
 def test_wrong_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
-    (parser,) = load(FOLDER, "pretrained_parser")
-    argv = ["pretrained_parser.py", "model", "--text", str(tmp_path), "--out", str(tmp_path), "--pairs", "0"]
-    monkeypatch.setattr("sys.argv", argv)
-    assert parser.main() == 2
+    files = ["--train", str(tmp_path), "--test", str(tmp_path), "--out", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["funql_prepare.py", *files, "--pairs", "0"])
+    assert prepare.main() == 2
     assert "--pairs 0: expected a number of at least 1" in capsys.readouterr().err
     (tmp_path / "gold.tsv").write_text("what\tanswer(state(all))\n", "utf-8")
     (tmp_path / "forms").write_text("a\nb\n", "utf-8")
@@ -261,7 +259,7 @@ def test_a_network_of_transformers_parses(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("sys.argv", ["funql_made.py", "--out", str(tmp_path)])
     made.main()
     argv = ["--train", str(tmp_path / "funql_train.tsv"), "--test", str(tmp_path / "funql_test.tsv"), "--out"]
-    monkeypatch.setattr("sys.argv", ["funql_prepare.py", *argv, str(tmp_path / "text")])
+    monkeypatch.setattr("sys.argv", ["funql_prepare.py", *argv, str(tmp_path / "text"), "--pairs", "20", "--seed", "2"])
     prepare.main()
     for path in (tmp_path / "text").glob("test.*"):
         path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:6]), "utf-8")
@@ -272,7 +270,7 @@ def test_a_network_of_transformers_parses(tmp_path: Path, monkeypatch: pytest.Mo
     transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     for more in ([], ["--grammar"]):
-        argv = [str(tmp_path / "model"), "--text", str(tmp_path / "text"), "--out", str(tmp_path), "--pairs", "20"]
+        argv = [str(tmp_path / "model"), "--text", str(tmp_path / "text"), "--out", str(tmp_path)]
         argv += ["--epochs", "1", "--lr", "0.001", "--seed", "2", *more]
         monkeypatch.setattr("sys.argv", ["pretrained_parser.py", *argv])
         parser.main()
