@@ -30,12 +30,17 @@ FAMILIES = {  # end of the key: beginnings of names of rows, of which the valida
     "ngrams": ("ngrams",),
     "softmax": ("softmax",),
     "pieces": ("pieces",),
+    "characters": ("characters",),
     "mixed-softmax": ("mixed-softmax",),
     "pretrained": ("pretrained",),
     "ours": ("suffixes", "lexicon"),
     "mixed-ours": ("mixed-ours",),
 }
-COLUMNS = (("mixed-ours",), ("mixed-softmax", "mixed-pieces"), ("ngrams",), ("softmax",), ("pieces",), ("ours",))
+KINDS = ("pieces", "characters")  # of a mixture, if not of words
+COLUMNS = (
+    ("mixed-ours",), ("mixed-softmax", *(f"mixed-{kind}" for kind in KINDS)), ("ngrams",), ("softmax",), ("pieces",),
+    ("characters",), ("ours",),
+)  # fmt: skip
 PLACES = 4
 Run = dict[str, Any]
 
@@ -48,8 +53,8 @@ def runs_of(result: Mapping[str, Any], name: str) -> Iterator[Run]:
     for family, names in FAMILIES.items():
         if rows := [row for row in finished if row["name"].startswith(names)]:
             row = min(rows, key=lambda row: row["valid"])
-            is_pieces = family == "mixed-softmax" and "pieces" in row["title"]
-            best["mixed-pieces" if is_pieces else family] = row
+            kind = next((kind for kind in KINDS if family == "mixed-softmax" and kind in row["title"]), None)
+            best[f"mixed-{kind}" if kind else family] = row
     letters = unicodedata.normalize("NFKD", language.lower()).encode("ascii", "ignore").decode()
     place = f"{beginning or 'compare'}/{re.sub('[^a-z0-9]+', '-', letters)}"
     ours = [family for family, row in best.items() if row["is_reference"]]

@@ -15,7 +15,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from fairseq_llrnn.comparison.settings import PRETRAINED_FILES, Comparison
+from fairseq_llrnn.comparison.settings import OF_PIECES, PRETRAINED_FILES, Comparison
 from fairseq_llrnn.comparison.texts import Texts
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.reading import as_paths, file_digest
@@ -34,7 +34,7 @@ LENGTH = 8  # of a digest
 def digests(models: Sequence[str], settings: Comparison, texts: Texts) -> dict[str, str]:
     """Return the digest of each model of MODELS that is made from more than the texts."""
     spelling = [*map(_spelling, as_paths(settings.open_vocabulary.lexicon))]
-    found = {model: _digest(spelling) for model in models if spelling and model not in ("pieces", "pretrained")}
+    found = {model: _digest(spelling) for model in models if spelling and model not in (*OF_PIECES, "pretrained")}
     if "lexicon" in models:
         found["lexicon"] = _digest([_sources(settings, texts), *spelling])
     if "pretrained" in models:

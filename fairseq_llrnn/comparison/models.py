@@ -12,7 +12,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairseq_llrnn import defaults
-from fairseq_llrnn.comparison.settings import MODELS, OURS, RATES, TRIALS, Comparison, FineTuning, Trial, weights_of
+from fairseq_llrnn.comparison.pieces import CHARACTERS
+from fairseq_llrnn.comparison.settings import (
+    MODELS,
+    OF_PIECES,
+    OURS,
+    RATES,
+    TRIALS,
+    Comparison,
+    FineTuning,
+    Trial,
+    weights_of,
+)
 from fairseq_llrnn.comparison.texts import Texts
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.spelling_features import DEFAULT_SUFFIX_FLOOR
@@ -22,7 +33,7 @@ from fairseq_llrnn.prior.recipe import Recipe
 ORDERS = (2, 3, 4, 5)  # of n-grams over words
 PIECE_ORDERS = (3, 5)  # of n-grams over pieces, for mixtures
 PIECE_SIZES = (500, 2000)
-CHARACTERS_PER_PIECE = {500: 1.9, 2000: 3.6}
+CHARACTERS_PER_PIECE = {CHARACTERS: 1.0, 500: 1.9, 2000: 3.6}
 QUICK_SIZES = (500,)
 # Least updates without improvement before a training stops, and before the learning rate falls. Without them, small
 # texts with few batches would stop during the plateau that most trainings have at their beginning.
@@ -32,7 +43,7 @@ UPDATES, RATE_UPDATES = 100, 20
 START = 5.0  # seconds of a job before and after its training
 WORDS_PER_ROW = 8  # of our output layer, whose rows are shared
 WEIGHTS_PER_SECOND = 1.2e10  # of a training on a core: weights times tokens
-EPOCHS = {"softmax": 19, "softmax-unigram": 19, "pieces": 45, "suffixes": 20, "lexicon": 20}
+EPOCHS = {"softmax": 19, "softmax-unigram": 19, "pieces": 45, "characters": 45, "suffixes": 20, "lexicon": 20}
 PASSES = 4  # epochs of a fine-tuning
 PRETRAINED_PER_SECOND = 3.5e9  # weights times words
 SMALL_FILES = 5_000_000  # bytes of texts, priors and results of a job
@@ -46,7 +57,7 @@ class Job:
     model: str  # a name of MODELS, `ngrams-N`, or `pretrained-NAME`
     seed: int
     trial: Trial | FineTuning | None = None  # None: nothing is trained
-    size: int | None = None  # of pieces
+    size: int | None = None  # of pieces, or CHARACTERS
     weights: int = 0  # of a pretrained network
     is_closed: bool = False  # whether the dictionary has the words of all texts, and no other words are possible
     inputs: str = ""  # a digest of what it is made from, apart from the texts (inputs.py)
@@ -128,8 +139,10 @@ def trials_of(model: str, settings: Comparison, seed: int) -> list[Job]:
         weights = sum(path.stat().st_size for path in weights_of(folder)) // 4
         rates = map(FineTuning, RATES[: settings.num_tries])
         return [Job(f"pretrained-{folder.name}", seed, rate, weights=weights) for rate in rates]
-    of_pieces = QUICK_SIZES if settings.quick else PIECE_SIZES
-    sizes: Sequence[int | None] = of_pieces if model == "pieces" else (None,)
+    sizes: Sequence[int | None] = (None,)
+    if model in OF_PIECES:
+        of_words = QUICK_SIZES if settings.quick else PIECE_SIZES
+        sizes = (CHARACTERS,) if model == "characters" else of_words
     return [Job(model, seed, trial, size) for size in sizes for trial in TRIALS[: settings.num_tries]]
 
 

@@ -1,4 +1,4 @@
-"""Subword pieces of sentencepiece, for a softmax over pieces."""
+"""Characters, or subword pieces of sentencepiece, for a softmax over pieces."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_llrnn.errors import need_library
+
+CHARACTERS = 1  # the size of pieces that are characters
+MOST_CHARACTERS = 1_000_000  # of a text, more than Unicode has; sentencepiece needs a limit
 
 
 class Pieces:
@@ -20,12 +23,16 @@ class Pieces:
 
     @classmethod
     def train(cls, text: Path, model: Path, size: int) -> Pieces:
-        """Learn `size` pieces from a text, and write them as `model`. A small text has fewer pieces."""
+        """Learn `size` pieces from a text, or its characters, and write them as `model`.
+
+        A small text has fewer pieces.
+        """
         need_library("pieces", "sentencepiece", "pieces")
         import sentencepiece
 
+        kind, most = ("char", MOST_CHARACTERS) if size == CHARACTERS else ("bpe", size)
         sentencepiece.SentencePieceTrainer.train(
-            input=str(text), model_prefix=str(model.with_suffix("")), model_type="bpe", vocab_size=size,
+            input=str(text), model_prefix=str(model.with_suffix("")), model_type=kind, vocab_size=most,
             character_coverage=1.0, byte_fallback=True, normalization_rule_name="identity",
             remove_extra_whitespaces=False, hard_vocab_limit=False, minloglevel=2, num_threads=1,
         )  # fmt: skip

@@ -25,12 +25,14 @@ MODELS = {  # name for --models -> title
     "softmax": "softmax",
     "softmax-unigram": "softmax over the unigram",
     "pieces": "softmax of BPE pieces",
+    "characters": "softmax of characters",
     "suffixes": "ours, suffixes",
     "lexicon": "ours, suffixes and lexicon",
     "pretrained": "the network of --pretrained, fine-tuned with its own tokenizer",
     "mixed": "the best softmax and the best of ours, each mixed with n-grams",
 }
-SOFTMAX, OURS = ("softmax", "softmax-unigram", "pieces"), ("suffixes", "lexicon")
+OF_PIECES = ("pieces", "characters")
+SOFTMAX, OURS = ("softmax", "softmax-unigram", *OF_PIECES), ("suffixes", "lexicon")
 NEURAL = (*SOFTMAX, *OURS)
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "*.safetensors"  # in a folder of save_pretrained
 PRETRAINED_FILES = ("*.json", "*.txt", "*.model", WEIGHTS)  # with all settings and vocabularies
@@ -113,8 +115,8 @@ class Comparison:
 
     @property
     def may_have_pieces(self) -> bool:
-        """Whether pieces are among the models."""
-        return self.models is None or "pieces" in self.models
+        """Whether pieces or characters are among the models."""
+        return self.models is None or not {*OF_PIECES}.isdisjoint(self.models)
 
     @property
     def num_tries(self) -> int:

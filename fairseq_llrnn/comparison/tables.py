@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairseq_llrnn.comparison.bootstrap import RESAMPLES
 from fairseq_llrnn.comparison.rows import Row
-from fairseq_llrnn.comparison.settings import NEURAL, OURS
+from fairseq_llrnn.comparison.settings import NEURAL, OF_PIECES, OURS
 from fairseq_llrnn.comparison.texts import Texts
 
 COLUMNS = {  # of files: of the terminal
@@ -151,12 +151,12 @@ def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int, spelling
 def _methods(rows: Sequence[Row], tries: int, spelling: Sequence[str | Path]) -> list[str]:
     """Return sentences about the methods of these rows alone."""
     names = {row.name for row in rows}
-    has_pieces, is_pretrained = "pieces" in names, any(name.startswith("pretrained") for name in names)
+    has_pieces, is_pretrained = not names.isdisjoint(OF_PIECES), any(name.startswith("pretrained") for name in names)
     networks = [row for row in rows if row.name in NEURAL]
-    has_words = any(row.name in NEURAL and row.name != "pieces" or row.name.startswith("ngrams") for row in rows)
+    has_words = any(row.name in NEURAL and row.name not in OF_PIECES or row.name.startswith("ngrams") for row in rows)
     spellers = " and ".join(["character n-grams", *(Path(lexicon).name for lexicon in spelling)])
     strings = [f"{spellers} spell unknown words"] if has_words else []
-    strings += ["pieces include bytes"] if has_pieces else []
+    strings += ["pieces and characters include bytes"] if has_pieces else []
     strings += ["the tokens of the pretrained network write every string"] if is_pretrained else []
     sentences = [
         f"Every model gives a probability to every string: {', and '.join(strings)}.",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fairseq_llrnn.comparison.models import Job, chosen_models, recipe_of, training_options, trials_of
+from fairseq_llrnn.comparison.pieces import CHARACTERS
 from fairseq_llrnn.comparison.settings import NEURAL, RATES, TRIALS, Comparison, FineTuning
 from fairseq_llrnn.comparison.texts import Texts
 
@@ -18,7 +19,7 @@ def test_all_neural_models_have_the_same_trials() -> None:
     settings = Comparison(OUT, tries=2, seeds=(7, 8))
     for model in NEURAL:
         jobs = trials_of(model, settings, 7)
-        sizes = [500, 2000] if model == "pieces" else [None]
+        sizes = {"pieces": [500, 2000], "characters": [CHARACTERS]}.get(model, [None])
         assert [(job.trial, job.size, job.seed) for job in jobs] == [(t, size, 7) for size in sizes for t in TRIALS[:2]]
     assert [(job.trial, job.size) for job in trials_of("pieces", Comparison(OUT, quick=True), 1)] == [(TRIALS[0], 500)]
     assert trials_of("mixed", settings, 7) == [] and len({job.place for job in trials_of("ngrams", settings, 7)}) == 4
@@ -37,8 +38,8 @@ def test_a_pretrained_network_has_rates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({}, ["ngrams", *NEURAL[:4], "mixed"]),
-        ({"pretrained": Path("a")}, ["ngrams", *NEURAL[:4], "pretrained", "mixed"]),
+        ({}, ["ngrams", *NEURAL[:-1], "mixed"]),
+        ({"pretrained": Path("a")}, ["ngrams", *NEURAL[:-1], "pretrained", "mixed"]),
         ({"models": ["ngrams"], "pretrained": Path("a")}, ["ngrams", "pretrained"]),
         ({"models": ["mixed", "suffixes", "ngrams"]}, ["ngrams", "suffixes", "mixed"]),
     ],

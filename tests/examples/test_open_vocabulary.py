@@ -11,7 +11,7 @@ from example_parts import text_units, unit_bits
 from shell import Shell
 from tiny_world import World, sentences
 
-from fairseq_llrnn.comparison.pieces import Pieces
+from fairseq_llrnn.comparison.pieces import CHARACTERS, Pieces
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior
@@ -68,8 +68,11 @@ def test_units_lose_nothing(text: Path, tmp_path: Path) -> None:
     """Every system's text is the same text; pieces have bytes for what they have never seen."""
     line = "le chat 𝄞 été"
     assert text_units.as_characters(line).replace(" ", "").replace(text_units.BLANK, " ") == line
+    characters = Pieces.train(text / "train.txt", tmp_path / "characters.model", CHARACTERS)
+    assert characters.write("le chat").split(" ") == ["▁", *"le", "▁", *"chat"]
     pieces = Pieces.train(text / "train.txt", tmp_path / "pieces.model", 300)
-    assert pieces.processor.decode(pieces.write(line).split(" ")) == line
+    for units in (characters, pieces):
+        assert units.processor.decode(units.write(line).split(" ")) == line
     symbols = pieces.symbols(["le chat"])
     assert set(pieces.write(line).split(" ")) <= set(symbols) and min(symbols.values()) == 1
     assert unit_bits.bits_of_unknown_character() == pytest.approx(math.log2(1_112_064))
