@@ -37,10 +37,8 @@ FAMILIES = {  # end of the key: beginnings of names of rows, of which the valida
     "mixed-ours": ("mixed-ours",),
 }
 KINDS = ("pieces", "characters")  # of a mixture, if not of words
-COLUMNS = (
-    ("mixed-ours",), ("mixed-softmax", *(f"mixed-{kind}" for kind in KINDS)), ("ngrams",), ("softmax",), ("pieces",),
-    ("characters",), ("ours",),
-)  # fmt: skip
+MIXED = ("mixed-softmax", *(f"mixed-{kind}" for kind in KINDS))
+COLUMNS = (("mixed-ours",), MIXED, ("ngrams",), ("softmax",), ("pieces",), ("ours",))
 PLACES = 4
 Run = dict[str, Any]
 
