@@ -31,7 +31,7 @@ from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.recipe import Recipe
 
 ORDERS = (2, 3, 4, 5)  # of n-grams over words
-PIECE_ORDERS = (3, 5)  # of n-grams over pieces, for mixtures
+PIECE_ORDERS = (3, 5, 7)  # of n-grams over pieces and characters, for mixtures
 PIECE_SIZES = (500, 2000)
 CHARACTERS_PER_PIECE = {CHARACTERS: 1.0, 500: 1.9, 2000: 3.6}
 QUICK_SIZES = (500,)

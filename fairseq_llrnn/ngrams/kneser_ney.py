@@ -119,7 +119,7 @@ def _good_turing(counts: np.ndarray) -> tuple[np.ndarray, float]:
     return np.array([lookup.get(c, 0.0) for c in counts.tolist()]), unseen_mass
 
 
-LARGEST_ORDER = 5
+LARGEST_ORDER = 8  # enough for characters
 AT_ONCE = 1 << 22  # positions
 FALLBACK = (0.5, 1.0, 1.5)
 

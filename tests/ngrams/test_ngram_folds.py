@@ -156,8 +156,8 @@ def test_too_little_text_for_folds() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"order": 6}, "--background ngram:6: expected an order from 1 to 5; longer n-grams can come from an ARPA"),
-        ({"order": 0}, "--background ngram:0: expected an order from 1 to 5; longer n-grams can come from an ARPA"),
+        ({"order": 9}, "--background ngram:9: expected an order from 1 to 8; longer n-grams can come from an ARPA"),
+        ({"order": 0}, "--background ngram:0: expected an order from 1 to 8; longer n-grams can come from an ARPA"),
     ],
 )
 def test_orders_out_of_range(options: dict, said: str) -> None:

@@ -34,7 +34,7 @@ def ids(text: list[list[str]]) -> Sentences:
     return Sentences.of([[WORDS.symbols.index(w) for w in sentence] for sentence in text])
 
 
-@pytest.mark.parametrize("order", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("order", [1, 2, 3, 4, 5, 8])
 @pytest.mark.parametrize("prune", [(), (0, 0, 1), (0, 1, 2)])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_equals_the_version_word_by_word(order: int, prune: tuple[int, ...], seed: int) -> None:
