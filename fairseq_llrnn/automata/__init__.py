@@ -3,7 +3,7 @@
 automaton.py         the arrays, and their checks
 trimming.py          dead ends, distances to the end, failures that end in nothing
 limits.py            limits of work and memory, and of the total weight of all strings
-automaton_files.py   files of all formats, OpenFst's binary files
+automaton_files.py   files of all formats
 symbols.py           the dictionary for readers: known, unknown and impossible symbols
 text_format.py       OpenFst's text, and failures
 regular.py           regular expressions over words

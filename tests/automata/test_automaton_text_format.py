@@ -1,6 +1,8 @@
 """Automata as text: what lines mean, determinisation, trimming, finite mass, every bad line."""
 
+import gzip
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +38,14 @@ def test_what_fstprint_writes(tmp_path: Path) -> None:
     assert language(numbers, 2) == {"3": 1.0}
     mixed = read(tmp_path, "0 1 3 3\n0 1 le 1\n1\n")
     assert language(mixed, 2) == pytest.approx({"3": math.exp(-3), "le": math.exp(-1)})
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_binary_file_of_openfst_is_an_error(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    file = tmp_path / "a.fst"
+    file.write_bytes(pack(b"\xd6\xfd\xb2\x7e\x06\0\0\0vector\x08\0\0\0standard\x02\0\0\0"))
+    with pytest.raises(DataError, match="a.fst: expected text, found a binary file of OpenFst; write it as text"):
+        read_automaton(file, WORDS)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_what_comes_through_a_pipe_is_as_a_file(
     ("option", "text", "says"),
     [
         ("model:@", "x", "--background model:@: expected a checkpoint after the name, found a pipe; give"),
-        ("automaton:@", "(le|la) chat", "@, line 1: … (automata of OpenFst may come through a pipe; other formats…"),
+        ("automaton:@", "(le|la) chat", "@, line 1: … (automata as text may come through a pipe; other formats…"),
     ],
 )
 def test_what_no_pipe_can_give_is_said(option: str, text: str, says: str, build: Build, corpus: Corpus) -> None:

@@ -28,7 +28,6 @@ OTHERS = {
     "fairseq_llrnn.huggingface.constructors:from_grammar": "a grammar, or the path of one; tested with the processor",
     "fairseq_llrnn.huggingface.wrapping:token_prior": "texts that the tokenizer splits; tested with the models",
     # what no file of text is; tested where they are
-    "fairseq_llrnn.automata.automaton_files:read_openfst": "a binary file",
     "fairseq_llrnn.systems.terms.tbx_file:is_xml": "looks at the beginning of a file",
     "fairseq_llrnn.lexicon.languages.language_source:lookup": "a package",
     "fairseq_llrnn.lexicon.readers.apertium:apertium_rows": "a program",
