@@ -5,16 +5,12 @@
     {"prompt": "…", "max_tokens": 60, "vllm_xargs": {"constraint_regex": "[0-9]+"}}                       # a request
     SamplingParams(max_tokens=60, extra_args={"constraint_json_schema": schema, "constraint_after": "</think>"})
 
-vLLM makes one processor for all requests. Texts end within `max_tokens`. vLLM has two interfaces:
+vLLM makes one processor for all requests. Texts end within `max_tokens`. A request has a slot, also in the table of
+tokens. Each step lists the slots of the rows of logits, and the lengths of their texts.
 
-    ConstraintProcessor    model runner V2, the default from vLLM 0.32 on. A request has a slot, also in the table of
-                           tokens. Each step lists the slots of the rows of logits, and the lengths of their texts
-    ConstraintProcessorV1  earlier versions, or VLLM_USE_V2_MODEL_RUNNER=0. Before a step, vLLM lists the requests that
-                           it has removed, added and moved. A request's list of written tokens grows in place
-
-They follow https://docs.vllm.ai/en/v0.32.0/features/custom_logitsprocs and the same page of v0.31, and are tested with
-stand-ins of these interfaces, not with vLLM. Speculative decoding does not work. The V1 runner does not pass the
-written tokens to processors that it finds as entry points.
+The interface is that of model runner V2, the default from vLLM 0.32 on
+(https://docs.vllm.ai/en/v0.32.0/features/custom_logitsprocs). It is tested with a stand-in, not with vLLM. Speculative
+decoding does not work.
 
 Sizes: N rows, K tokens of the model, T tokens of a text.
 """
@@ -26,7 +22,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
@@ -37,12 +32,8 @@ from fairseq_llrnn.huggingface.processor import BackgroundProcessor
 
 try:
     from vllm.v1.worker.gpu.sample.logits_processor import LogitsProcessor
-except ImportError:  # an earlier version
+except ImportError:  # without vLLM, or an earlier version, which rejects the class
     LogitsProcessor = object
-try:
-    from vllm.v1.sample.logits_processor import LogitsProcessor as LogitsProcessorV1
-except ImportError:
-    LogitsProcessorV1 = object
 
 logger = logging.getLogger(__name__)
 CONSTRAINTS = "constraint_regex", "constraint_json_schema", "constraint_grammar"
@@ -71,14 +62,19 @@ class Request:
         logits[row, self.end] = 0.0
 
 
-class Requests:
-    """What the processors of both interfaces share."""
+class ConstraintProcessor(LogitsProcessor):
+    """log p′ for the requests that have a constraint (module docstring)."""
 
-    def __init__(self, vllm_config: Any) -> None:
+    def __init__(self, vllm_config: Any, req_states: Any) -> None:
+        """req_states: vLLM's tokens of all requests, by slot."""
+        if vllm_config.speculative_config is not None:
+            raise OptionError("ConstraintProcessor: expected no speculative decoding; leave --speculative-config out")
         model = vllm_config.model_config
         self.tokenizer = AutoTokenizer.from_pretrained(
             model.tokenizer, revision=model.tokenizer_revision, trust_remote_code=model.trust_remote_code
         )
+        self.states = req_states
+        self.requests: dict[int, Request | None] = {}  # by slot
 
     @classmethod
     def validate_params(cls, sampling_params: Any) -> None:
@@ -87,30 +83,6 @@ class Requests:
             constraint_of(sampling_params, byte_tokenizer())
         except LLRNNError as error:
             raise ValueError(str(error)) from None
-
-    def _new(self, params: Any) -> Request | None:
-        """Return a new request. params: vLLM's SamplingParams. None: it has no constraint."""
-        processor = None
-        try:
-            constraint = constraint_of(params, self.tokenizer)
-            if constraint is None:
-                return None
-            processor = constraint.for_search([*params.all_stop_token_ids], 0, params.max_tokens)
-        except LLRNNError as error:  # of one request, not of the server
-            logger.warning("A request ends without a text: %s", error)
-        return Request(processor, self.tokenizer.eos_token_id)
-
-
-class ConstraintProcessor(Requests, LogitsProcessor):
-    """log p′ for the requests that have a constraint (module docstring)."""
-
-    def __init__(self, vllm_config: Any, req_states: Any) -> None:
-        """req_states: vLLM's tokens of all requests, by slot."""
-        super().__init__(vllm_config)
-        if vllm_config.speculative_config is not None:
-            raise OptionError("ConstraintProcessor: expected no speculative decoding; leave --speculative-config out")
-        self.states = req_states
-        self.requests: dict[int, Request | None] = {}  # by slot
 
     def add_request(self, req_idx: int, sampling_params: Any) -> bool:
         """Return whether the new request of a slot has a constraint."""
@@ -126,45 +98,17 @@ class ConstraintProcessor(Requests, LogitsProcessor):
                 request.constrain_(logits, row, self.states.all_token_ids.gpu[slot, prompt:length])
         return logits
 
-
-class ConstraintProcessorV1(Requests, LogitsProcessorV1):
-    """The same for vLLM's earlier model runner."""
-
-    def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool) -> None:
-        super().__init__(vllm_config)
-        self.requests: dict[int, tuple[Request, list[int]]] = {}  # by row, with its tokens, a list that grows
-
-    def is_argmax_invariant(self) -> bool:
-        """Return whether the most probable token stays the same."""
-        return False
-
-    def update_state(self, batch_update: Any) -> None:
-        """Follow the requests of the batch. batch_update: None if they are those of the step before."""
-        if batch_update is None:
-            return
-        for row in batch_update.removed:
-            self.requests.pop(row, None)
-        for row, params, _, written in batch_update.added:
-            self.requests.pop(row, None)
-            if (request := self._new(params)) is not None:
-                self.requests[row] = request, written
-        for source, target, direction in batch_update.moved:
-            moved, replaced = self.requests.pop(source, None), self.requests.pop(target, None)
-            if moved is not None:
-                self.requests[target] = moved
-            if replaced is not None and direction.name == "SWAP":
-                self.requests[source] = replaced
-
-    def apply(self, logits: Tensor) -> Tensor:
-        """Return log p′ in the rows with a constraint. logits: (N, K), which changes in place."""
-        for row, (request, written) in self.requests.items():
-            if -1 in written:
-                raise OptionError(
-                    "ConstraintProcessorV1: expected written tokens, found placeholders of vLLM; name the processor in "
-                    "--logits-processors, or set --no-async-scheduling"
-                )
-            request.constrain_(logits, row, torch.tensor(written, device=logits.device))
-        return logits
+    def _new(self, params: Any) -> Request | None:
+        """Return a new request. params: vLLM's SamplingParams. None: it has no constraint."""
+        processor = None
+        try:
+            constraint = constraint_of(params, self.tokenizer)
+            if constraint is None:
+                return None
+            processor = constraint.for_search([*params.all_stop_token_ids], 0, params.max_tokens)
+        except LLRNNError as error:  # of one request, not of the server
+            logger.warning("A request ends without a text: %s", error)
+        return Request(processor, self.tokenizer.eos_token_id)
 
 
 def constraint_of(params: Any, tokenizer: Any) -> BackgroundProcessor | None:

@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).parents[2] / "fairseq_llrnn"
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*(?<!-)(?![a-z0-9-])")
 OF_OTHERS = {"--no-build-isolation", "--version"}  # of pip, and of llrnn itself
 OF_OTHERS |= {"--lr-shrink", "--lr-patience"}  # of fairseq's reduce_lr_on_plateau
-OF_OTHERS |= {"--no-async-scheduling", "--logits-processors", "--speculative-config"}  # of vLLM
+OF_OTHERS |= {"--logits-processors", "--speculative-config"}  # of vLLM
 
 
 def texts(file: Path) -> Iterator[str]:

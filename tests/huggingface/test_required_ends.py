@@ -230,7 +230,8 @@ def test_a_server_logs_a_required_end(monkeypatch: pytest.MonkeyPatch, caplog: p
 
     monkeypatch.setattr(vllm_processor.AutoTokenizer, "from_pretrained", lambda *_, **__: T)
     settings = SimpleNamespace(tokenizer="", tokenizer_revision=None, trust_remote_code=False)
-    requests = vllm_processor.Requests(SimpleNamespace(model_config=settings))
+    config = SimpleNamespace(model_config=settings, speculative_config=None)
+    requests = vllm_processor.ConstraintProcessor(config, None)
     params = SimpleNamespace(extra_args={"constraint_regex": "xb"}, all_stop_token_ids={END, B}, max_tokens=9)
     with caplog.at_level(logging.WARNING):
         request = requests._new(params)

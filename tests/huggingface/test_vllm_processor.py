@@ -1,4 +1,4 @@
-"""Constraints in a vLLM server, with stand-ins of its documented interfaces for logits processors (V2 and V1)."""
+"""Constraints in a vLLM server, with a stand-in of its documented interface for logits processors."""
 
 import importlib
 import json
@@ -7,8 +7,6 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from enum import Enum
-from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -44,7 +42,7 @@ REQUESTS = [
 
 
 class Interface(ABC):
-    """The methods that vLLM's LogitsProcessor declares for model runner V2."""
+    """The methods that vLLM's LogitsProcessor declares."""
 
     @classmethod
     def validate_params(cls, sampling_params: Any) -> None:
@@ -57,48 +55,14 @@ class Interface(ABC):
     def apply(self, logits: torch.Tensor, ctx: Any) -> torch.Tensor: ...
 
 
-class InterfaceV1(ABC):
-    """The same for V1."""
-
-    @classmethod
-    def validate_params(cls, sampling_params: Any) -> None:
-        return None
-
-    @abstractmethod
-    def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool) -> None: ...
-
-    @abstractmethod
-    def apply(self, logits: torch.Tensor) -> torch.Tensor: ...
-
-    @abstractmethod
-    def is_argmax_invariant(self) -> bool: ...
-
-    @abstractmethod
-    def update_state(self, batch_update: Any) -> None: ...
-
-
-class Direction(Enum):
-    UNIDIRECTIONAL = 1
-    SWAP = 2
-
-
-class Update(NamedTuple):
-    batch_size: int
-    removed: list[int]
-    added: list[tuple[int, Any, list[int], list[int]]]
-    moved: list[tuple[int, int, Direction]]
-
-
 @pytest.fixture(scope="module")
 def module() -> Iterator[ModuleType]:
-    interfaces = {"vllm.v1.worker.gpu.sample": Interface, "vllm.v1.sample": InterfaceV1}
+    parts = "vllm.v1.worker.gpu.sample.logits_processor".split(".")
     with pytest.MonkeyPatch.context() as patch:
-        for folder, interface in interfaces.items():
-            parts = f"{folder}.logits_processor".split(".")
-            for number in range(1, len(parts) + 1):
-                name = ".".join(parts[:number])
-                patch.setitem(sys.modules, name, sys.modules.get(name, ModuleType(name)))
-            sys.modules[name].LogitsProcessor = interface  # type: ignore[attr-defined]
+        for number in range(1, len(parts) + 1):
+            name = ".".join(parts[:number])
+            patch.setitem(sys.modules, name, sys.modules.get(name, ModuleType(name)))
+        sys.modules[name].LogitsProcessor = Interface  # type: ignore[attr-defined]
         sys.modules.pop("fairseq_llrnn.huggingface.vllm_processor", None)
         yield importlib.import_module("fairseq_llrnn.huggingface.vllm_processor")
         sys.modules.pop("fairseq_llrnn.huggingface.vllm_processor")
@@ -109,11 +73,6 @@ def config(tmp_path: Path) -> Any:
     TOKENIZER.save_pretrained(tmp_path)
     model = SimpleNamespace(tokenizer=str(tmp_path), tokenizer_revision=None, trust_remote_code=False)
     return SimpleNamespace(model_config=model, speculative_config=None)
-
-
-@pytest.fixture
-def processor(module: ModuleType, config: Any) -> Any:
-    return module.ConstraintProcessorV1(config, torch.device("cpu"), False)
 
 
 class Request(NamedTuple):
@@ -131,53 +90,8 @@ def logits_after(request: Request) -> torch.Tensor:
     return torch.randn(ROWS, generator=generator)
 
 
-def serve(processor: Any, requests: list[Request], slots: int, seed: int) -> None:
-    """Write all texts, with at most `slots` at once. Requests leave and return, and change their rows."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def draw(most: int) -> int:
-        return int(torch.randint(most, (1,), generator=generator))
-
-    batch: list[Request] = []
-    waiting = list(requests)
-    while batch or waiting:
-        left = [at for at, one in enumerate(batch) if EOS in one.written or len(one.written) == one.params.max_tokens]
-        if batch and not left and draw(4) == 0:  # a request without room waits
-            left = [draw(len(batch))]
-            waiting.append(batch[left[0]])
-        rows: dict[int, Request] = {at: one for at, one in enumerate(batch) if at not in left}
-        free = [at for at in range(slots) if at not in rows]
-        added = []
-        while waiting and free and draw(3):
-            request = waiting.pop(0)
-            rows[free[0]] = request
-            added.append((free.pop(0), request.params, [5, 6], request.written))
-        removed = [at for at in left if at not in {place for place, *_ in added}]
-        moved = []
-        for at in range(len(rows)):  # no gaps
-            if at not in rows:
-                last = max(rows)
-                rows[at] = rows.pop(last)
-                moved.append((last, at, Direction.UNIDIRECTIONAL))
-        if len(rows) > 1 and draw(2):
-            first, second = 0, len(rows) - 1
-            rows[first], rows[second] = rows[second], rows[first]
-            moved.append((first, second, Direction.SWAP))
-        batch = [rows[at] for at in range(len(rows))]
-        changed = bool(removed or added or moved)
-        processor.update_state(Update(len(batch), removed, added, moved) if changed else None)
-        if not batch:
-            continue
-        plain = torch.stack([logits_after(one) for one in batch])
-        logits = processor.apply(plain.clone())
-        for row, one in enumerate(batch):
-            if one.params.extra_args is None or "another" in one.params.extra_args:
-                assert torch.equal(logits[row], plain[row])
-            one.written.append(int(logits[row].softmax(0).multinomial(1, generator=generator)))
-
-
 class Slots:
-    """Requests in slots, with the tokens of prompts and texts, and a processor for model runner V2."""
+    """Requests in slots, with the tokens of prompts and texts, and a processor."""
 
     def __init__(self, module: ModuleType, config: Any, size: int) -> None:
         self.tokens, self.prompts = torch.full((size, 64), 9, dtype=torch.int32), np.zeros(size, dtype=np.int32)
@@ -201,7 +115,7 @@ class Slots:
         return self.processor.apply(logits, context)
 
 
-def serve_in_slots(slots: Slots, requests: list[Request], size: int, seed: int) -> None:
+def serve(slots: Slots, requests: list[Request], size: int, seed: int) -> None:
     """Write all texts. Rows are in another order at each step, and requests leave and return."""
     generator = torch.Generator().manual_seed(seed)
     waiting, running = list(requests), dict[int, Request]()
@@ -228,18 +142,12 @@ def serve_in_slots(slots: Slots, requests: list[Request], size: int, seed: int) 
             one.written.append(int(logits[row].softmax(0).multinomial(1, generator=generator)))
 
 
-@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("slots", [1, 4])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_each_request_has_its_constraint(
-    module: ModuleType, config: Any, processor: Any, version: int, slots: int, seed: int
-) -> None:
+def test_each_request_has_its_constraint(module: ModuleType, config: Any, slots: int, seed: int) -> None:
     pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
     requests = [Request(i, params(*REQUESTS[i % len(REQUESTS)][:2]), []) for i in range(2 * len(REQUESTS))]
-    if version == 1:
-        serve(processor, requests, slots, seed)
-    else:
-        serve_in_slots(Slots(module, config, slots), requests, slots, seed)
+    serve(Slots(module, config, slots), requests, slots, seed)
     for request in requests:
         pattern = REQUESTS[request.number % len(REQUESTS)][2]
         if pattern is not None:
@@ -263,18 +171,16 @@ def test_speculative_decoding_is_an_error(module: ModuleType, config: Any) -> No
         Slots(module, config, 1)
 
 
-def test_the_logits_are_those_of_a_background_processor(processor: Any) -> None:
-    written: list[int] = []
-    request = Request(3, params({"constraint_regex": "(yes|no)( (yes|no))*"}, 6), written)
+def test_the_logits_are_those_of_a_background_processor(module: ModuleType, config: Any) -> None:
+    slots = Slots(module, config, 1)
+    request = Request(3, params({"constraint_regex": "(yes|no)( (yes|no))*"}, 6), [])
     alone = BackgroundProcessor.from_regex("(yes|no)( (yes|no))*", TOKENIZER, unread=0, longest=6)
-    processor.update_state(Update(1, [], [(0, request.params, [5], written)], []))
-    while EOS not in written:
+    slots.add(0, request)
+    while EOS not in request.written:
         logits = logits_after(request).unsqueeze(0)
-        log_p = alone(torch.tensor([written], dtype=torch.long), logits)
-        assert torch.equal(processor.apply(logits.clone()), log_p)
-        written.append(int(log_p[0].argmax()))
-        processor.update_state(None)
-    assert not processor.is_argmax_invariant()
+        log_p = alone(torch.tensor([request.written], dtype=torch.long), logits)
+        assert torch.equal(slots.apply({0: request}, logits.clone()), log_p)
+        request.written.append(int(log_p[0].argmax()))
 
 
 @pytest.mark.parametrize(
@@ -302,18 +208,15 @@ def test_readable_constraints_are_accepted(module: ModuleType) -> None:
         module.ConstraintProcessor.validate_params(params(extra_args))
 
 
-def test_placeholders_are_an_error(processor: Any) -> None:
-    written = [-1]
-    processor.update_state(Update(1, [], [(0, params({"constraint_regex": "a+"}), [5], written)], []))
-    with pytest.raises(OptionError, match="expected written tokens, found placeholders of vLLM; name the processor"):
-        processor.apply(torch.zeros(1, ROWS))
-
-
-def test_an_error_of_one_request_ends_that_request(processor: Any, caplog: pytest.LogCaptureFixture) -> None:
-    added = [(row, params({"constraint_regex": "a+"}), [5], written) for row, written in enumerate(([], [5]))]
-    processor.update_state(Update(2, [], added, []))
+def test_an_error_of_one_request_ends_that_request(
+    module: ModuleType, config: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    slots = Slots(module, config, 2)
+    requests = {slot: Request(slot, params({"constraint_regex": "a+"}), [5] * slot) for slot in range(2)}
+    for slot, request in requests.items():
+        slots.add(slot, request)
     for _ in range(2):
-        allowed = processor.apply(torch.zeros(2, ROWS)).isfinite()
+        allowed = slots.apply(requests, torch.zeros(2, ROWS)).isfinite()
         assert allowed[0].sum() > 0 and not allowed[0, EOS]
         assert allowed[1].nonzero().flatten().tolist() == [EOS]
     assert "A request ends with an incomplete text: BackgroundProcessor: expected" in caplog.text
@@ -327,26 +230,21 @@ def test_a_request_that_only_the_tokenizer_of_the_model_cannot_write_ends(
     tokenizer.save_pretrained(config.model_config.tokenizer)
     wanted = params({"constraint_regex": "\a"})
     module.ConstraintProcessor.validate_params(wanted)
-    first = module.ConstraintProcessorV1(config, torch.device("cpu"), False)
-    first.update_state(Update(2, [], [(0, wanted, [5], []), (1, params(None), [5], [])], []))
     slots = Slots(module, config, 2)
     requests = {0: Request(0, wanted, []), 1: Request(1, params(None), [])}
     assert [slots.add(slot, request) for slot, request in requests.items()] == [True, False]
-    for apply in (first.apply, partial(slots.apply, requests)):
-        allowed = apply(torch.zeros(2, len(tokenizer))).isfinite()
-        assert allowed[0].nonzero().flatten().tolist() == [tokenizer.eos_token_id] and allowed[1].all()
-    assert caplog.text.count("A request ends without a text: from_regex: ") == 2
+    allowed = slots.apply(requests, torch.zeros(2, len(tokenizer))).isfinite()
+    assert allowed[0].nonzero().flatten().tolist() == [tokenizer.eos_token_id] and allowed[1].all()
+    assert caplog.text.count("A request ends without a text: from_regex: ") == 1
 
 
-def test_other_ends_of_a_model_do_not_end_a_text(module: ModuleType, config: Any, processor: Any) -> None:
+def test_other_ends_of_a_model_do_not_end_a_text(module: ModuleType, config: Any) -> None:
     arguments, stops = {"constraint_regex": "a+", "constraint_after": "x"}, [20, 30]
     both = [params(each, stops=stops) for each in (arguments, None)]
-    processor.update_state(Update(2, [], [(row, each, [5], []) for row, each in enumerate(both)], []))
     slots = Slots(module, config, 2)
     requests = {row: Request(row, each, []) for row, each in enumerate(both)}
     for row, request in requests.items():
         slots.add(row, request)
-    for apply in (processor.apply, partial(slots.apply, requests)):
-        allowed = apply(torch.zeros(2, ROWS)).isfinite()
-        assert allowed[1].all()
-        assert not allowed[0, [EOS, *stops]].any() and allowed[0, 21]
+    allowed = slots.apply(requests, torch.zeros(2, ROWS)).isfinite()
+    assert allowed[1].all()
+    assert not allowed[0, [EOS, *stops]].any() and allowed[0, 21]
