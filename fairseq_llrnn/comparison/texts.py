@@ -30,7 +30,6 @@ LEAST = {"train": 100, "valid": 10, "test": 10}  # sentences
 LONG = 4  # words of a sentence whose repetition is no chance
 MOST_REPEATED = 0.5  # of the long sentences of a held-out text
 BLANK = "\u2581"  # in pieces of sentencepiece
-PACKED = (".gz", ".bz2", ".xz")
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ def _treebank_files(folder: Path, name_of: Callable[[str], str]) -> dict[str, Pa
 
 
 def _is_treebank(path: Path) -> bool:
-    bare = path.with_suffix("") if path.suffix in PACKED else path
+    bare = path.with_suffix("") if path.suffix == ".gz" else path
     return bare.suffix in (".conllu", ".conllup")
 
 

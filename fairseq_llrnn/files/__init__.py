@@ -1,7 +1,7 @@
 """Text files, line by line, and files that are written completely or not at all.
 
     text_lines.py    lines and cells, with errors that name the place; NFC and NFD; numbers of read entries
-    packed.py        files packed by gzip, bzip2 or xz, read like plain ones
+    packed.py        files packed by gzip, read like plain ones
     text_blocks.py   large texts in blocks, processed by several processes
     processes.py     a function over many inputs in several processes
     reading.py       errors of files that cannot be read; devices and pipes are detected before they are opened;

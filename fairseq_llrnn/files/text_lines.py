@@ -1,4 +1,4 @@
-"""Text files line by line, plain or packed by gzip, bzip2 or xz, in constant memory, with errors that name the place.
+"""Text files line by line, plain or packed by gzip, in constant memory, with errors that name the place.
 
 Unicode has several forms of one text (UAX #15): é is one character in NFC, and an e followed by a mark in NFD. Both
 look alike, but are different words to every dictionary. `--normalize FORM` converts words to the form of the text.
@@ -207,7 +207,7 @@ def warn_of_blanks(
 def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
     """Yield line numbers (from 1) and lines without their ends, of a UTF-8 file or a pipe.
 
-    A packed file (PACKED) is recognised by its first bytes, not by its name.
+    A file packed by gzip is recognised by its first bytes, not by its name.
 
     Raises:
         DataError: a file that cannot be read, is packed in an unsupported way or incomplete, or has a line that is not

@@ -29,13 +29,8 @@ def test_lines_have_numbers_and_no_ends(tmp_path: Path) -> None:
     assert list(iter_lines(str(path))) == list(iter_lines(path))
 
 
-PACKERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
-packed = pytest.mark.parametrize("packer", PACKERS)
-
-
-@packed
-def test_packed_files_are_known_by_their_bytes_not_their_names(packer: str, tmp_path: Path) -> None:
-    pack, text = PACKERS[packer], b"some words in a row\n" * 20_000 + os.urandom(20_000).hex().encode()
+def test_packed_files_are_known_by_their_bytes_not_their_names(tmp_path: Path) -> None:
+    pack, text = gzip.compress, b"some words in a row\n" * 20_000 + os.urandom(20_000).hex().encode()
     for place, content in (("a.txt", pack(text)), ("plain.gz", text), ("members", pack(text[:9]) + pack(text[9:]))):
         path = write(tmp_path / place, content)
         assert [line for _, line in iter_lines(path)] == text.decode().splitlines()
@@ -61,6 +56,9 @@ def test_utf16_without_a_mark_is_named(text: str, encoding: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "name", "program"),
     [
+        (bz2.compress(b"a\n"), "bzip2", "bzcat"),
+        (bz2.compress(b""), "bzip2", "bzcat"),
+        (lzma.compress(b"a\n"), "xz", "xzcat"),
         (b"\x28\xb5\x2f\xfd\x04\x58", "zstd", "zstdcat"),
         (b"PK\x03\x04\x14", "zip, as spreadsheets are", "unzip -p"),
     ],
@@ -70,8 +68,7 @@ def test_other_packers_are_named(content: bytes, name: str, program: str, tmp_pa
     with pytest.raises(DataError) as caught:
         list(iter_lines(path))
     assert str(caught.value) == (
-        f"{path}: expected a text, plain or packed by gzip, bzip2 or xz, found one packed by {name}; unpack it first "
-        f"(`{program}`)"
+        f"{path}: expected a text, plain or packed by gzip, found one packed by {name}; unpack it first (`{program}`)"
     )
 
 
@@ -84,9 +81,9 @@ def through_pipe(path: Path, content: bytes) -> Iterator[Path]:
     writer.join()
 
 
-@pytest.mark.parametrize("packer", ["plain", *PACKERS])
-def test_a_pipe_can_be_read_several_times(tmp_path: Path, packer: str) -> None:
-    content = PACKERS.get(packer, bytes)(b"a\nb\n" * 50_000)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_pipe_can_be_read_several_times(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    content = pack(b"a\nb\n" * 50_000)
     for pipe in through_pipe(tmp_path / "pipe", content):
         first, second = iter_lines(pipe), iter_lines(pipe)
         assert next(first) == next(second) == (1, "a")
@@ -131,26 +128,22 @@ def test_the_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert peak < 1_000_000
 
 
-@packed
-def test_a_cut_file_is_refused(packer: str, tmp_path: Path) -> None:
+def test_a_cut_file_is_refused(tmp_path: Path) -> None:
     rows = "".join(f"{number}\n" for number in range(100_000)).encode()
-    whole = PACKERS[packer](rows)
-    message = f"cut: expected a whole {packer} file, found: .*; copy or compress it again"
+    whole = gzip.compress(rows)
+    message = "cut: expected a whole gzip file, found: .*; copy or compress it again"
     for end in (16, len(whole) // 2, len(whole) - 1):
         with pytest.raises(DataError, match=message):
             list(iter_lines(write(tmp_path / "cut", whole[:end])))
 
 
-@packed
-def test_a_damaged_file_is_refused(packer: str, tmp_path: Path) -> None:
-    damaged = bytearray(PACKERS[packer](os.urandom(2_000) + b"\n"))
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    damaged = bytearray(gzip.compress(os.urandom(2_000) + b"\n"))
     damaged[200:1200] = bytes(1000)
-    with pytest.raises(
-        DataError, match=rf"damaged(: expected a whole {packer} file|, line \d+, byte \d+: expected UTF-8)"
-    ):
+    with pytest.raises(DataError, match=r"damaged(: expected a whole gzip file|, line \d+, byte \d+: expected UTF-8)"):
         list(iter_lines(write(tmp_path / "damaged", bytes(damaged))))
-    with pytest.raises(DataError, match=f"junk: expected a whole {packer} file, found: "):
-        list(iter_lines(write(tmp_path / "junk", PACKERS[packer](b"a\n") + b"junk, which is no member")))
+    with pytest.raises(DataError, match="junk: expected a whole gzip file, found: "):
+        list(iter_lines(write(tmp_path / "junk", gzip.compress(b"a\n") + b"junk, which is no member")))
 
 
 def test_a_path_that_cannot_be_opened(tmp_path: Path) -> None:

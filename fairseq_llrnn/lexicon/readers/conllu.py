@@ -277,8 +277,7 @@ def treebank(folder: Path, split: str) -> Path:
     Raises:
         DataError: there is none, or there are several.
     """
-    endings = (".conllu", ".conllu.gz", ".conllu.bz2", ".conllu.xz")
-    files = [path for ending in endings for path in sorted(folder.glob(f"*{split}{ending}"))]
+    files = [path for ending in (".conllu", ".conllu.gz") for path in sorted(folder.glob(f"*{split}{ending}"))]
     if len(files) != 1:
         listed = ", ".join(path.name for path in files) or "none"
         raise DataError(
