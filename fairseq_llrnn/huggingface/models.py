@@ -329,7 +329,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         if found != expected:
             raise DataError(
                 f"{folder}: expected a folder of {cls.__name__}.save_pretrained, found a model of type {found}; load "
-                "another model with its own class, and call wrap"
+                "another model with its own class, and call wrap, or train one of an earlier version again"
             )
         model: Self = super().from_pretrained(folder, *args, **kwargs)
         (model[0] if isinstance(model, tuple) else model)._after_loading()

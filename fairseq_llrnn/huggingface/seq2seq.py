@@ -23,14 +23,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
-from transformers import (
-    CONFIG_MAPPING,
-    AutoConfig,
-    AutoModel,
-    AutoModelForSeq2SeqLM,
-    GenerationConfig,
-    PreTrainedConfig,
-)
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedConfig
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from fairseq_llrnn.errors import DataError
@@ -41,37 +34,12 @@ from fairseq_llrnn.huggingface.models import IGNORED, LogLinearConfig, LogLinear
 from fairseq_llrnn.huggingface.word_tables import SourceWords, TargetWords, scale_of
 from fairseq_llrnn.prior.prior import Prior
 
-EARLIER_MARIAN = "llrnn_marian"
-
 
 class LogLinearSeq2SeqConfig(LogLinearConfig):
-    """The configuration of a LogLinearForSeq2SeqLM. Also reads that of a Marian with the head of version 0.2.0-rc1."""
+    """The configuration of a LogLinearForSeq2SeqLM."""
 
     model_type = "llrnn_seq2seq"
     is_encoder_decoder: bool = True
-
-    @classmethod
-    def get_config_dict(cls, *args: Any, **kwargs: Any) -> Any:
-        """Return the current keys, so that `from_pretrained` warns of no other type of model."""
-        config_dict, unused = super().get_config_dict(*args, **kwargs)
-        return _current_keys(config_dict), unused
-
-    @classmethod
-    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
-        return super().from_dict(_current_keys(config_dict), **kwargs)
-
-
-def _current_keys(config_dict: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of a configuration, also of the flat one that version 0.2.0-rc1 saved."""
-    if config_dict.get("model_type") != EARLIER_MARIAN:
-        return config_dict
-    own = ("label_smoothing", "tie_word_embeddings", "eos_token_id", "pad_token_id", "bos_token_id")
-    start, network = config_dict["decoder_start_token_id"], {**config_dict, "model_type": "marian"}
-    return {
-        **{key: config_dict[key] for key in own if key in config_dict},
-        "text_config": {**network, "tie_word_embeddings": False}, "head_size": config_dict["d_model"],
-        "decoder_start_token_id": start, "start_token_id": start,
-    }  # fmt: skip
 
 
 class LogLinearForSeq2SeqLM(LogLinearModel):
@@ -323,5 +291,4 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
 
 
 AutoConfig.register(LogLinearSeq2SeqConfig.model_type, LogLinearSeq2SeqConfig)
-CONFIG_MAPPING.register(EARLIER_MARIAN, LogLinearSeq2SeqConfig)
 AutoModelForSeq2SeqLM.register(LogLinearSeq2SeqConfig, LogLinearForSeq2SeqLM)

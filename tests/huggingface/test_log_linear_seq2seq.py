@@ -1,10 +1,7 @@
 """Encoder-decoders of transformers with the head; test_marian_network.py has terms, limits and training."""
 
-import json
-import logging
 import math
 import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +23,10 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 import transformers
 
 from fairseq_llrnn.huggingface import LogLinearForSeq2SeqLM
+from fairseq_llrnn.huggingface.loading import load_scorer
 from fairseq_llrnn.huggingface.scoring import Seq2SeqScorer
 from fairseq_llrnn.huggingface.seq2seq import LogLinearSeq2SeqConfig
 
-STORED = Path(__file__).resolve().parents[1] / "stored" / "marian.zip"
 SYMBOLS = (*SPECIALS, *"le la chat mer dort voit .".split())
 SOURCE = (*SPECIALS, *"the cat sea sleeps sees .".split())
 FRENCH = ["le chat dort .", "la mer dort .", "le chat voit la mer ."]
@@ -160,34 +157,13 @@ def test_a_wrapped_model_starts_as_the_softmax(name: str, tmp_path: Path) -> Non
         torch.testing.assert_close(again(**given, labels=labels).logits, found.logits, rtol=0, atol=0)
 
 
-def test_a_folder_of_an_earlier_version(tmp_path: Path) -> None:
-    """tests/stored/marian.zip: saved by LogLinearMarian of v0.2.0-rc1, with the values that it computed."""
-    with zipfile.ZipFile(STORED) as archive:
-        archive.extractall(tmp_path)
-    expected = json.loads((tmp_path / "expected.json").read_text(encoding="utf-8"))
-    for cls in (LogLinearForSeq2SeqLM, transformers.AutoModelForSeq2SeqLM):
-        model = cls.from_pretrained(tmp_path).eval()
-        assert type(model) is LogLinearForSeq2SeqLM
-        source, targets = model.head.encode_source(expected["sources"]), model.head.encode(expected["targets"])
-        loss = model(input_ids=source, labels=targets.masked_fill(targets == 1, -100)).loss
-        assert loss.item() == pytest.approx(expected["loss"], abs=1e-6)
-        search = {"num_beams": 4, "max_new_tokens": 8, "length_penalty": 0.0}
-        found = model.generate(source, **search, return_dict_in_generate=True, output_scores=True)
-        assert model.head.decode(found.sequences) == expected["lines"]
-        assert found.sequences_scores.tolist() == pytest.approx(expected["scores"], abs=1e-5)
-
-
-def test_an_earlier_folder_is_read_without_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with zipfile.ZipFile(STORED) as archive:
-        archive.extractall(tmp_path)
-    logger = logging.getLogger("transformers")
-    logger.addHandler(caplog.handler)
-    try:
-        for read in (LogLinearSeq2SeqConfig, transformers.AutoConfig, LogLinearForSeq2SeqLM):
-            read.from_pretrained(tmp_path)
-    finally:
-        logger.removeHandler(caplog.handler)
-    assert not caplog.messages
+def test_a_folder_of_an_earlier_version_is_an_error(tmp_path: Path) -> None:
+    """Of LogLinearMarian of v0.2.0-rc1."""
+    (tmp_path / "config.json").write_text('{"model_type": "llrnn_marian", "is_encoder_decoder": true, "d_model": 8}')
+    with pytest.raises(DataError, match="found a model of type llrnn_marian; load .* or train one of an earlier versi"):
+        LogLinearForSeq2SeqLM.from_pretrained(tmp_path)
+    with pytest.raises(DataError, match=r"found a folder that cannot be read: .*`llrnn_marian` .*; save it again$"):
+        load_scorer(str(tmp_path))
 
 
 def test_a_subclass_of_the_configuration_stays_one(tmp_path: Path) -> None:
