@@ -11,8 +11,8 @@ The lexicon is a part of each class's mixture (number_strings.py), with the shar
     affixes      the forms of a hunspell dictionary (affixed_strings.py)
     capitalised  the distribution before, with a capital at the beginning of each string (capitalised.py)
 
-Lists and affixes have the words that fit a class. Compounds, and all distributions of older priors, are the same in
-all classes. lexicon_weights.py estimates them.
+Lists and affixes have the words that fit a class. Compounds are the same in all classes. lexicon_weights.py estimates
+them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from itertools import pairwise
 import numpy as np
 
 from fairseq_llrnn.files.numbers import is_weight
-from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedByClass, AffixedStrings
+from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedByClass
 from fairseq_llrnn.open_vocabulary.capitalised import Capitalised, StringDistribution
 from fairseq_llrnn.open_vocabulary.compounds import Compounds
 from fairseq_llrnn.open_vocabulary.listed_strings import LEAST_TOTAL, ListedByClass, ListedStrings
@@ -35,13 +35,9 @@ from fairseq_llrnn.open_vocabulary.stored_grammar import as_bytes, read_grammar
 SEPARATOR = "\n"  # of stored strings
 LARGEST_WEIGHT = 100.0
 # kinds, as stored
-LIST, COMPOUNDS, AFFIXES, CAPITALISED = "list", "compounds", "affixes", "capitalised"
 BY_CLASS = " by class"
-LIST_BY_CLASS, AFFIXES_BY_CLASS = LIST + BY_CLASS, AFFIXES + BY_CLASS
-KINDS: dict[type, str] = {
-    ListedStrings: LIST, ListedByClass: LIST_BY_CLASS, Compounds: COMPOUNDS, AffixedStrings: AFFIXES,
-    AffixedByClass: AFFIXES_BY_CLASS, Capitalised: CAPITALISED,
-}  # fmt: skip
+LIST, AFFIXES, COMPOUNDS, CAPITALISED = f"list{BY_CLASS}", f"affixes{BY_CLASS}", "compounds", "capitalised"
+KINDS: dict[type, str] = {ListedByClass: LIST, AffixedByClass: AFFIXES, Compounds: COMPOUNDS, Capitalised: CAPITALISED}
 ReadRow = Callable[[str, type, "int | None"], np.ndarray]
 
 
@@ -81,7 +77,7 @@ class SpellingLexicon:
             size = ""
             if isinstance(inner, ListedStrings):
                 size = f" of {len(inner.strings):,} words"
-            elif isinstance(inner, AffixedStrings):
+            elif isinstance(inner, AffixedByClass):
                 size = f" of {len(inner.grammar.entries):,} stems"
             lines.append(f"lexicon: {kind.removesuffix(BY_CLASS)}{size}, weight {share:.1%}")
         return lines
@@ -98,14 +94,14 @@ class SpellingLexicon:
             if isinstance(listed, ListedStrings):
                 text = SEPARATOR.join(listed.strings).encode("utf-8")
                 arrays |= {f"lexicon_{k}_text": np.frombuffer(text, dtype=np.uint8), f"lexicon_{k}_probs": listed.probs}
-            elif isinstance(part, AffixedStrings):
+            elif isinstance(part, AffixedByClass):
                 arrays |= {
                     f"lexicon_{k}_grammar": as_bytes(part.grammar),
                     f"lexicon_{k}_entries": part.entry_probs,
                     f"lexicon_{k}_moves": part.move_weights,
+                    f"lexicon_{k}_fits": part.fits.flatten(),
+                    f"lexicon_{k}_totals": part.totals,
                 }
-            if isinstance(part, AffixedByClass):
-                arrays |= {f"lexicon_{k}_fits": part.fits.flatten(), f"lexicon_{k}_totals": part.totals}
             if isinstance(part, ListedByClass):  # all lists have the same P(o | w)
                 text = SEPARATOR.join(part.classes.features).encode("utf-8")
                 arrays |= {
@@ -137,19 +133,16 @@ def read_spelling_lexicon(row: ReadRow, kinds: object, num_classes: int) -> Spel
     shares = row("lexicon_shares", np.float64, len(kinds) * num_classes).reshape(len(kinds), num_classes)
     if not (shares >= 0.0).all() or not (shares.sum(0) < 1.0).all():
         raise ValueError("the spelling lexicon has shares outside 0 … 1")
-    classes = _read_classes(row, num_classes) if LIST_BY_CLASS in kinds else None
+    classes = _read_classes(row, num_classes) if LIST in kinds else None
     parts = list[StringDistribution]()
     for k, kind in enumerate(kinds):
-        if kind in (LIST, COMPOUNDS):
-            listed = _read_list(row, k)
-            parts.append(listed if kind == LIST else Compounds(listed))
-        elif kind == LIST_BY_CLASS and classes is not None:
+        if kind == COMPOUNDS:
+            parts.append(Compounds(_read_list(row, k)))
+        elif kind == LIST and classes is not None:
             listed = _read_list(row, k)
             parts.append(ListedByClass(listed.strings, listed.probs, classes, _read_totals(row, k, num_classes)))
         elif kind == AFFIXES:
-            parts.append(_read_affixes(row, k))
-        elif kind == AFFIXES_BY_CLASS:
-            parts.append(_read_affixes_by_class(row, k, num_classes))
+            parts.append(_read_affixes(row, k, num_classes))
         elif kind == CAPITALISED and parts and not isinstance(parts[-1], Capitalised):
             parts.append(Capitalised(parts[-1]))
         else:
@@ -163,15 +156,6 @@ def _read_list(row: ReadRow, k: int) -> ListedStrings:
     if len(probs) != len(strings) or not all(first < second for first, second in pairwise(strings)) or not strings[0]:
         raise ValueError("the words of the spelling lexicon are not in ascending order, one for each probability")
     return ListedStrings(strings, _checked_probs(probs))
-
-
-def _read_affixes(row: ReadRow, k: int) -> AffixedStrings:
-    grammar = read_grammar(row(f"lexicon_{k}_grammar", np.uint8, None))
-    entries = _checked_probs(row(f"lexicon_{k}_entries", np.float64, len(grammar.entries)))
-    moves = row(f"lexicon_{k}_moves", np.float64, grammar.num_moves)
-    if not all(map(is_weight, moves.tolist())):
-        raise ValueError("the moves of the spelling lexicon have weights outside the limits")
-    return AffixedStrings(grammar, entries, moves)
 
 
 def _read_classes(row: ReadRow, num_classes: int) -> SpellingClasses:
@@ -190,10 +174,14 @@ def _read_totals(row: ReadRow, k: int, num_classes: int) -> np.ndarray:
     return totals
 
 
-def _read_affixes_by_class(row: ReadRow, k: int, num_classes: int) -> AffixedByClass:
-    forms = _read_affixes(row, k)
+def _read_affixes(row: ReadRow, k: int, num_classes: int) -> AffixedByClass:
+    grammar = read_grammar(row(f"lexicon_{k}_grammar", np.uint8, None))
+    entries = _checked_probs(row(f"lexicon_{k}_entries", np.float64, len(grammar.entries)))
+    moves = row(f"lexicon_{k}_moves", np.float64, grammar.num_moves)
+    if not all(map(is_weight, moves.tolist())):
+        raise ValueError("the moves of the spelling lexicon have weights outside the limits")
     totals = _read_totals(row, k, num_classes)
-    found = AffixedByClass(forms.grammar, forms.entry_probs, forms.move_weights, fits=np.zeros((0, 0)), totals=totals)
+    found = AffixedByClass(grammar, entries, moves, fits=np.zeros((0, 0)), totals=totals)
     fits = row(f"lexicon_{k}_fits", np.float64, found.num_fits * num_classes).reshape(-1, num_classes)
     if not (fits >= LEAST_TOTAL).all() or not (np.abs(fits.sum(1) - 1.0) <= 1e-6).all():
         raise ValueError("the classes of the spelling lexicon's suffixes do not add up to one")

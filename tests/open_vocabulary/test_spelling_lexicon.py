@@ -51,7 +51,7 @@ SFX U 0 ba/nT .
 """
 ENTRIES = "6\nab/SP\nb/S\na/nSP\nba\nab/TU\naab/PSTU\n"
 LONG = 8
-DEEP = ["list", *["capitalised"] * 5_000]  # a recursion without end
+DEEP = ["compounds", *["capitalised"] * 5_000]  # a recursion without end
 
 
 def strings_up_to(longest: int, letters: str = "ab") -> list[str]:
@@ -363,10 +363,9 @@ def test_a_class_has_the_words_that_fit(kind: str, tmp_path: Path) -> None:
 
 def stored(folder: Path) -> SpellingLexicon:
     made = parts(folder)
-    capital_compounds = Capitalised(made["compounds"])
-    chosen = made["list"], made["compounds"], capital_compounds, made["affixes"], made["capitalised affixes"]
+    compounds = made["compounds"], Capitalised(made["compounds"])
     by_class = made["list by class"], made["affixes by class"], made["capitalised affixes by class"]
-    return SpellingLexicon((*chosen, *by_class), np.full((8, 2), 0.11))
+    return SpellingLexicon((*compounds, *by_class), np.full((5, 2), 0.18))
 
 
 def read(arrays: dict[str, np.ndarray], kinds: object) -> SpellingLexicon:
@@ -381,8 +380,7 @@ def read(arrays: dict[str, np.ndarray], kinds: object) -> SpellingLexicon:
 
 def test_a_stored_lexicon_is_the_same(tmp_path: Path) -> None:
     lexicon = stored(tmp_path)
-    old = ["list", "compounds", "capitalised", "affixes", "capitalised"]
-    assert lexicon.kinds() == [*old, "list by class", "affixes by class", "capitalised"]
+    assert lexicon.kinds() == ["compounds", "capitalised", "list by class", "affixes by class", "capitalised"]
     again = read(lexicon.arrays(), lexicon.kinds())
     strings = strings_up_to(5, "abB")
     np.testing.assert_array_equal(again.probs(strings), lexicon.probs(strings))
@@ -397,24 +395,24 @@ def test_a_stored_lexicon_is_the_same(tmp_path: Path) -> None:
         ("lexicon_shares", lambda x: x - 1.0, "shares outside"),
         ("lexicon_shares", lambda x: x * np.nan, "shares outside"),
         ("lexicon_shares", lambda x: x + 0.1, "shares outside"),
-        ("lexicon_5_totals", lambda x: x * 0.0, "shares of the classes"),
-        ("lexicon_5_totals", lambda x: x * np.nan, "shares of the classes"),
-        ("lexicon_5_totals", lambda x: x[:-1], "type or size"),
-        ("lexicon_5_totals", lambda x: x * 1e-310, "shares of the classes"),
-        ("lexicon_6_totals", lambda x: x * 1e-310, "shares of the classes"),
-        ("lexicon_6_fits", lambda x: np.tile([5e-324, 1.0], len(x) // 2), "do not add up to one"),
+        ("lexicon_2_totals", lambda x: x * 0.0, "shares of the classes"),
+        ("lexicon_2_totals", lambda x: x * np.nan, "shares of the classes"),
+        ("lexicon_2_totals", lambda x: x[:-1], "type or size"),
+        ("lexicon_2_totals", lambda x: x * 1e-310, "shares of the classes"),
+        ("lexicon_3_totals", lambda x: x * 1e-310, "shares of the classes"),
+        ("lexicon_3_fits", lambda x: np.tile([5e-324, 1.0], len(x) // 2), "do not add up to one"),
         ("lexicon_features", lambda x: np.where(x == ord("b"), np.uint8(ord("a")), x), "a feature twice"),
         ("lexicon_features", lambda x: x * 0 + ord("\n"), "type or size"),
         ("lexicon_features", lambda x: x[:0], "type or size"),
         ("lexicon_weights", lambda x: x + 1e3, "weights outside"),
         ("lexicon_weights", lambda x: x * np.nan, "weights outside"),
-        ("lexicon_6_totals", lambda x: -x, "shares of the classes"),
-        ("lexicon_5_totals", lambda x: x * 0.5, "shares of the classes.*add up to one"),
-        ("lexicon_5_totals", lambda x: x * np.array([1.0, 0.9]), "shares of the classes.*add up to one"),
-        ("lexicon_6_totals", lambda x: x * np.array([0.9, 1.0]), "shares of the classes.*add up to one"),
-        ("lexicon_6_fits", lambda x: x * 2.0, "do not add up to one"),
-        ("lexicon_6_fits", lambda x: x * np.nan, "do not add up to one"),
-        ("lexicon_6_fits", lambda x: x[:-1], "type or size"),
+        ("lexicon_3_totals", lambda x: -x, "shares of the classes"),
+        ("lexicon_2_totals", lambda x: x * 0.5, "shares of the classes.*add up to one"),
+        ("lexicon_2_totals", lambda x: x * np.array([1.0, 0.9]), "shares of the classes.*add up to one"),
+        ("lexicon_3_totals", lambda x: x * np.array([0.9, 1.0]), "shares of the classes.*add up to one"),
+        ("lexicon_3_fits", lambda x: x * 2.0, "do not add up to one"),
+        ("lexicon_3_fits", lambda x: x * np.nan, "do not add up to one"),
+        ("lexicon_3_fits", lambda x: x[:-1], "type or size"),
         ("lexicon_shares", lambda x: x[:-1], "type or size"),
         ("lexicon_0_text", lambda x: x[::-1].copy(), "ascending|codec"),
         ("lexicon_0_text", lambda x: x[:0], "ascending"),
@@ -435,7 +433,7 @@ def test_damaged_lexicons_are_refused(name: str, change, message: str, tmp_path:
         read(arrays | {name: change(arrays[name])}, lexicon.kinds())
 
 
-@pytest.mark.parametrize("kinds", [[], "list", ["capitalised"], ["runes"], [1], None, DEEP])
+@pytest.mark.parametrize("kinds", [[], "compounds", ["capitalised"], ["list"], [1], None, DEEP])
 def test_unknown_kinds_are_refused(kinds: object, tmp_path: Path) -> None:
     shares = np.full(2 * max(1, len(kinds)) if isinstance(kinds, list) else 2, 1e-6)
     arrays = {**stored(tmp_path).arrays(), "lexicon_shares": shares}
