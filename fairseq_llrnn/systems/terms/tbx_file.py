@@ -12,8 +12,8 @@ Terms with a status that forbids them are dropped. Of several regional variants 
 requested one comes first, then the language without a region. Source terms of all regions are used. If several entries
 have the same source term, the first one counts.
 
-expat parses the file as XML. Nothing outside the file is fetched. HTML entities (`&nbsp;`) are accepted; entities
-defined in the file raise an error.
+expat parses the file as XML. Nothing outside the file is fetched. Entities raise an error, except those of XML, such as
+`&amp;`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from html.entities import html5
 from pathlib import Path
 from xml.parsers import expat
 
@@ -33,18 +32,10 @@ from fairseq_llrnn.files.text_lines import ReadCount, is_blank, opened, place, s
 from fairseq_llrnn.lexicon.features import UPOS
 from fairseq_llrnn.systems.terms.tsv_file import StoredTerms, TermEntry, check_entry
 
+ROOTS = ("martif", "tbx")  # in small letters
 ENTRIES = ("termEntry", "conceptEntry", "entry")
 LANGUAGES = ("langSet", "langSec", "langGroup")
 TERMS = ("tig", "ntig", "termSec", "termGroup")
-# other formats, by the root element: the name, and the content of a row in an equivalent TSV
-OTHER_FORMATS = {
-    "tmx": ("TMX, a translation memory", "each <tu>, with its <seg> in both languages"),
-    "rdf": ("RDF, as of SKOS", "each concept, with its skos:prefLabel in both languages"),
-    "xliff": ("XLIFF", "each unit, with its <source> and <target>"),
-    "mtf": ("the XML of MultiTerm", "each <conceptGrp>, with its <term> in both languages, or export it as TBX"),
-    "olif": ("OLIF", "each entry, with its canonical form in both languages"),
-}
-RDF = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:@(?:prefix|base)\s|(?i:prefix)\s+[\w-]*:\s*<|\{[ \r\n][^\t])")
 XML = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff\0)?\s*<[^\t\n]*")  # at the start of a file
 logger = logging.getLogger(__name__)
 
@@ -68,7 +59,6 @@ RANKS = (("prefer", "approv", "recommend"), ("standard", "legal", "regulat"), ("
 ADMITTED, UNKNOWN = 2, 3
 MOST_NOTES = 8  # kinds of notes in the warning, most frequent first
 BLOCK = 1 << 14  # bytes
-ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z][\w.-]*);")  # except those of XML
 LONGEST = 10_000  # characters of a term or a note
 
 
@@ -91,6 +81,7 @@ class _Reading:
     entry: dict[str, list[_Term]] = field(default_factory=dict)  # terms by language and region, as `pt-br`
     notes: Counter[str] = field(default_factory=Counter)
     lines: dict[str, int] = field(default_factory=dict)  # of the first note of each kind
+    is_in_root: bool = False
     language: str = ""
     term: _Term | None = None
     text: list[str] | None = None  # of <term> or <termNote>, while it is read
@@ -122,18 +113,11 @@ def is_xml(path: Path | str) -> bool:
     """Return whether a file begins as XML rather than as a table row.
 
     Raises:
-        DataError: the file cannot be read, or begins as RDF in Turtle or JSON.
+        DataError: the file cannot be read.
     """
     with opened(path) as (file, _):
         begin = XML.match(first := file.peek(BLOCK))
-    if RDF.match(first):
-        raise DataError(_other_format("rdf", place(path, 1)))
     return begin is not None and first[begin.end() :][:1] != b"\t"
-
-
-def _other_format(name: str, where: str) -> str:
-    found, row = OTHER_FORMATS[name]
-    return f"{where}: expected terms as TBX or TSV, found {found}; write a TSV with a row `source<TAB>target` of {row}"
 
 
 def read_tbx(path: Path | str, languages: Sequence[str]) -> StoredTerms:
@@ -170,20 +154,20 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
         languages: of source and target, as `en` or `pt_BR`. One warning at the end counts dropped terms and fallbacks.
 
     Raises:
-        DataError: invalid XML, entities defined in the file or unknown, or a language without terms.
+        DataError: invalid XML, another root element, entities, or a language without terms.
     """
     path, parser = count.file, expat.ParserCreate()
     source, target = (_tag(language) for language in languages)
     reading = _Reading(path, (_primary(source), _primary(target)))
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        if attributes:  # expat drops unknown entities in attributes silently
-            tag = (parser.GetInputContext() or b"").partition(b">")[0]
-            if b"&" in tag and (entity := ENTITY.search(tag)):
-                raise DataError(_undefined(path, parser.CurrentLineNumber, entity[1].decode()))
         name = name.rpartition(":")[2]
-        if name.lower() in OTHER_FORMATS and not reading.languages:
-            raise DataError(_other_format(name.lower(), place(path, parser.CurrentLineNumber)))
+        if not reading.is_in_root and name.lower() not in ROOTS:
+            raise DataError(
+                f"{place(path, parser.CurrentLineNumber)}: expected TBX, with the root element <martif> or <tbx>, "
+                f"found <{name}>; export the terms as TBX, or write a TSV with rows `source<TAB>target`"
+            )
+        reading.is_in_root = True
         if name in ENTRIES:
             reading.entry = {}
         elif name in LANGUAGES:
@@ -228,32 +212,26 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
             "replace them with their text, and remove the definitions"
         )
 
-    def unknown(name: str, is_parameter: bool) -> None:
-        if is_parameter:  # of a DTD
-            return
-        if (text := html5.get(f"{name};")) is None:
-            raise DataError(_undefined(path, parser.CurrentLineNumber, name))
-        characters(text)
+    def skipped(name: str, is_parameter: bool) -> None:  # without a DTD, expat raises an error
+        if not is_parameter:
+            raise DataError(
+                f"{place(path, parser.CurrentLineNumber)}: expected text, found the undefined entity &{name};; write "
+                "the character itself"
+            )
 
-    parser.UseForeignDTD(True)  # expat then reports undefined entities
-    parser.SkippedEntityHandler = unknown
+    parser.SkippedEntityHandler = skipped
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler, parser.EntityDeclHandler = characters, entity
     parser.buffer_text = True
-    block, read = b"", 0
     try:
         with opened(path) as (file, _):
             while block := file.read(BLOCK):
-                read += len(block)
                 parser.Parse(block, False)
                 yield from reading.entries
                 reading.entries.clear()
             parser.Parse(b"", True)
             yield from reading.entries
     except expat.ExpatError as error:
-        rest = block[parser.ErrorByteIndex - read :]  # with standalone="yes", expat raises for undefined entities
-        if error.code == expat.errors.codes[expat.errors.XML_ERROR_UNDEFINED_ENTITY] and (name := ENTITY.search(rest)):
-            raise DataError(_undefined(path, error.lineno, name[1].decode())) from None
         raise DataError(
             f"{place(path, error.lineno)}: expected TBX, which is XML, found: {expat.errors.messages[error.code]}; "
             "export the file again, or give a TSV"
@@ -269,10 +247,6 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
         logger.warning(
             f"{path}: {'; '.join(notes)}" + (f"; and {rest_count:,} other kinds of notes" if rest_count > 0 else "")
         )
-
-
-def _undefined(path: Path | str, line: int, name: str) -> str:
-    return f"{place(path, line)}: expected text, found the undefined entity &{name};; write the character itself"
 
 
 @lru_cache(maxsize=1024)

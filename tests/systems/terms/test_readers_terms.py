@@ -105,30 +105,18 @@ def test_tbx_min(tmp_path: Path) -> None:
     assert read_xml(tmp_path, MIN) == [("fire truck", "hasičský vůz", "NOUN")]
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('<tmx version="1.4"><body><tu><tuv xml:lang="en"><seg>a</seg></tuv></tu></body></tmx>', "TMX, a translation"),
-        ('<rdf:RDF xmlns:skos="http://www.w3.org/2004/02/skos/core#"><skos:Concept/></rdf:RDF>', "RDF, as of SKOS; w"),
-        ('<xliff version="1.2"><file/></xliff>', "XLIFF; write a TSV with a row `source<TAB>target` of each unit,"),
-        ("<mtf><conceptGrp/></mtf>", "the XML of MultiTerm; write a TSV"),
-        ("@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n", "RDF, as of SKOS; write a TSV with a row"),
-        ('{ "@context": {} }\n', "RDF, as of SKOS; write a TSV"),
-        ("PREFIX skos: <http://www.w3.org/2004/02/skos/core#>\n", "RDF, as of SKOS; write a TSV"),
-        ("\ufeff@base <http://example.org/> .\n", "RDF, as of SKOS; write a TSV"),
-    ],
-)
-def test_other_formats_are_named(text: str, found: str, tmp_path: Path) -> None:
-    path = tmp_path / "terms"
-    path.write_text(text, encoding="utf-8")
+@pytest.mark.parametrize("text", ['<tmx version="1.4">\n<tbx/></tmx>', '<a:tmx xmlns:a="b"><tbx/></a:tmx>'])
+def test_another_root_element_is_named(text: str, tmp_path: Path) -> None:
     with pytest.raises(DataError) as raised:
-        assert is_xml(path) and read_tbx(path, ("en", "cs"))
-    assert str(raised.value).startswith(f"{path}, line 1: expected terms as TBX or TSV, found {found}")
+        read_xml(tmp_path, text)
+    assert str(raised.value) == (
+        f"{tmp_path}/terms.tbx, line 1: expected TBX, with the root element <martif> or <tbx>, found <tmx>; export the "
+        "terms as TBX, or write a TSV with rows `source<TAB>target`"
+    )
 
 
 def test_xml_is_known_by_its_beginning(tmp_path: Path) -> None:
-    rows = ("prefix\tPräfix\n", "prefix of\tx", "{\tx", "base\tx")  # no RDF
-    others = ("<b>\tx\n", "< 5\t< 6\n", "a\tb", "", *rows)
+    others = ("<b>\tx\n", "< 5\t< 6\n", "a\tb", "")
     for text, expected in (*((text, True) for text in (TBX, MIN)), *((text, False) for text in others)):
         for encoding in ("utf-8", "utf-8-sig", *(["utf-16"] if expected else [])):
             (tmp_path / "a").write_text(text, encoding=encoding)
@@ -247,26 +235,23 @@ def test_of_several_regions_the_nearest_counts(
     assert note in caplog.text and ("is used" in caplog.text) == bool(note)
 
 
-STANDALONE = 'standalone="yes"'
-
-
-@pytest.mark.parametrize("head", ["", '<!DOCTYPE tbx SYSTEM "TBXcoreStructV02.dtd">', "<!DOCTYPE tbx>", STANDALONE])
+@pytest.mark.parametrize("term", ["maison&nbsp;de cartes", "&eacute;t&eacute;", "&amp;&foo;"])
 @pytest.mark.parametrize(
-    ("term", "found"),
-    [("maison&nbsp;de  cartes", "maison de cartes"), ("&eacute;t&eacute;", "été"), ("&amp;&lt;&#233;", "&<é"),
-     ("maison&foo;de", None), ('x</term><termNote type="&amp;&foo;">y</termNote><term>maison', None)],
-)  # fmt: skip
-def test_entities_that_nothing_defines(head: str, term: str, found: str | None, tmp_path: Path) -> None:
-    text = tbx("maison").replace("\n", f"\n{head}\n", 1).replace("maison", term)
-    if head == STANDALONE:  # which says that no entity is defined elsewhere
-        text = text.replace('"1.0"', f'"1.0" {STANDALONE}').replace(f"\n{STANDALONE}\n", "\n\n")
-        found = found if "&nbsp;" not in term and "&eacute;" not in term else None
-    if found is not None:
-        assert read_xml(tmp_path, text, "fr") == [("house", found, None)]
-        return
-    message = "terms.tbx, line 3: expected text, found the undefined entity &(foo|nbsp|eacute);"
-    with pytest.raises(DataError, match=message):
-        read_xml(tmp_path, text, "fr")
+    ("head", "found"),
+    [
+        ('<?xml version="1.0"?>\n', "expected TBX, which is XML, found: undefined entity; export the"),
+        ('<?xml version="1.0" standalone="yes"?>\n', "expected TBX, which is XML, found: undefined entity; export the"),
+        ('<!DOCTYPE tbx SYSTEM "a.dtd">\n', r"expected text, found the undefined entity &\w+;; write the character"),
+    ],
+)
+def test_undefined_entities_are_an_error(head: str, found: str, term: str, tmp_path: Path) -> None:
+    text = tbx("maison").replace('<?xml version="1.0"?>\n', head)
+    with pytest.raises(DataError, match=f"terms.tbx, line 2: {found}"):
+        read_xml(tmp_path, text.replace("maison", term), "fr")
+
+
+def test_entities_of_xml_are_read(tmp_path: Path) -> None:
+    assert read_xml(tmp_path, tbx("&amp;&lt;&#233;"), "fr") == [("house", "&<é", None)]
 
 
 @pytest.mark.parametrize(
