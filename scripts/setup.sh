@@ -87,7 +87,7 @@ wait "$fairseq"
 wait "$others"
 say "3/3 this package, what it can use, and its tools"
 install --no-build-isolation --find-links "$wheels" fairseq-fixed -e \
-    '.[metrics,hf,plots,align,ngram,pieces,morphemes,languages,hunspell,transfer,completion,peft,test]' -e ./research
+    '.[metrics,hf,plots,align,ngram,pieces,morphemes,languages,hunspell,transfer,peft,test]' -e ./research
 # fairseq asks for torchaudio, which only its speech tasks use. Beside a CPU build of torch its library does not load, and
 # transformers imports what is installed.
 pip uninstall -qq --yes torchaudio

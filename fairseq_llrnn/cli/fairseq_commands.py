@@ -1,7 +1,7 @@
 """`llrnn train`, `validate`, `eval-lm`, `generate`, `interactive`: fairseq's commands with defaults for our models.
 
 plugin/commands.py adds the defaults to the arguments, and fairseq parses all of them. So every option of fairseq works
-here. The options listed here are only for help and completion.
+here. The options listed here are only for help.
 """
 
 import argparse

@@ -36,9 +36,8 @@ FOLDERS = ("prior", "show", "explain")
 AGAIN_AFTER = 0.1  # seconds after which a postponed interruption is raised again
 MOST_DELAY = 1.0  # seconds that an interruption waits for an import
 COMMANDS = (
-    *("text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score", "compare"),
-    *("export", "user-dir", "completion"),
-)
+    "text", "dictionary", "lexicon", "prior", *FAIRSEQ, "show", "explain", "score", "compare", "export", "user-dir",
+)  # fmt: skip
 
 
 class Command(Protocol):
