@@ -29,6 +29,7 @@ from fairseq_llrnn.comparison.rows import (
     Measured,
     Row,
     bits_per_character,
+    joined,
     measured_of,
     mixtures_of,
     perplexity_of,
@@ -244,5 +245,5 @@ def _rows(
         closed = [read_result(settings.out, replace(one, is_closed=True)) for one in jobs if settings.closed]
         finished = [result for result in closed if result is not None]
         rows.append(replace(row, perplexity=perplexity_of(finished)) if finished else row)
-    rows += mixtures_of(measured, texts) if has_mixtures else []
+    rows += [*mixtures_of(measured, texts), *joined(measured, texts)] if has_mixtures else []
     return with_doubts(with_differences(rows, texts))

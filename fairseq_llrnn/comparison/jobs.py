@@ -23,7 +23,6 @@ from fairseq_llrnn.comparison.texts import SCORED, SPLITS, Texts
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import LineScore
 from fairseq_llrnn.features.dictionary import EOS, UNK, load_dictionary
-from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.files.atomic_write import whole_file, write_lines
 from fairseq_llrnn.files.binary_text import write_binary_text
 from fairseq_llrnn.lexicon.language_check import OTHER_LANGUAGE
@@ -176,14 +175,12 @@ def _log_probs(lines: Sequence[LineScore], is_pieces: bool) -> dict[str, list[li
 
     Raises DataError for a line without probability.
     """
-    convention = CONVENTIONS["sentencepiece"] if is_pieces else None
     tokens, sizes = [], []
     for line in lines:
         if not math.isfinite(line.log_prob) or (is_pieces and any(line.unknown)):
             raise DataError(f"line {line.number}: expected a probability of every string, found none of this sentence")
         tokens.append(_rounded([a + b for a, b in zip(line.log_probs, (*line.spelt, 0.0), strict=True)]))
-        words = [[word] for word in line.words] if convention is None else convention.split_words(line.words)
-        sizes.append([len(word) for word in words])
+        sizes.append(Pieces.sizes(line.words) if is_pieces else [1] * len(line.words))
     return {"tokens": tokens, "sizes": sizes}
 
 

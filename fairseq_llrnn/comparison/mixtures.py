@@ -1,15 +1,18 @@
-"""Interpolation of two models, token by token. All figures are in nats.
+"""Interpolation of models, token by token. All figures are in nats.
 
-    p(x | K) = w · p₁(x | K) + (1 − w) · p₂(x | K)
+    p(x | K) = Σ_m w_m p_m(x | K)
 
-If each model gives probabilities to all strings, so does their mixture.
+If each model gives probabilities to all strings, so does their mixture. Each step of EM (Dempster et al. 1977) makes
+w_m the mean share of w_m p_m in p, and p of the text never falls.
 
-Sizes: N tokens of a text with their ends.
+Sizes: N tokens of a text with their ends, M models.
 """
 
 from __future__ import annotations
 
 import numpy as np
+
+EM_STEPS = 1_000  # then the loss is within 1e-5 of the least one
 
 
 def loss(log_probs: np.ndarray) -> float:
@@ -22,6 +25,22 @@ def mixed(first: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
     if weight in (0.0, 1.0):
         return first if weight == 1.0 else second
     return np.logaddexp(np.log(weight) + first, np.log1p(-weight) + second)
+
+
+def mixed_all(log_probs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the log-probabilities of a mixture, (N,). log_probs: (M, N). weights: (M,)."""
+    highest = log_probs.max(0)
+    result: np.ndarray = np.log(weights @ np.exp(log_probs - highest)) + highest
+    return result
+
+
+def best_weights(log_probs: np.ndarray) -> np.ndarray:
+    """Return the weights of M models with the least loss on a text, by EM: (M, N) -> (M,)."""
+    probs = np.exp(log_probs - log_probs.max(0))
+    weights = np.full(len(probs), 1.0 / len(probs))
+    for _ in range(EM_STEPS):
+        weights *= (probs / (weights @ probs)).mean(1)
+    return weights
 
 
 def best_weight(first: np.ndarray, second: np.ndarray) -> float:

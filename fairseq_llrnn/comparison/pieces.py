@@ -1,4 +1,8 @@
-"""Characters, or subword pieces of sentencepiece, for a softmax over pieces."""
+"""Characters, or subword pieces of sentencepiece, for a softmax over pieces.
+
+The last piece of a word ends with a blank. So the product over the pieces of a word is a probability of the word: those
+of all words and of the sentence's end have a sum of at most 1 (other pieces of the same word are left out).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import need_library
 
+BLANK = "\u2581"  # at the end of the last piece of a word
 CHARACTERS = 1  # the size of pieces that are characters
 MOST_CHARACTERS = 1_000_000  # of a text, more than Unicode has; sentencepiece needs a limit
 
@@ -34,7 +39,8 @@ class Pieces:
         sentencepiece.SentencePieceTrainer.train(
             input=str(text), model_prefix=str(model.with_suffix("")), model_type=kind, vocab_size=most,
             character_coverage=1.0, byte_fallback=True, normalization_rule_name="identity",
-            remove_extra_whitespaces=False, hard_vocab_limit=False, minloglevel=2, num_threads=1,
+            remove_extra_whitespaces=False, treat_whitespace_as_suffix=True, hard_vocab_limit=False,
+            minloglevel=2, num_threads=1,
         )  # fmt: skip
         return cls(model)
 
@@ -47,6 +53,12 @@ class Pieces:
     def write(self, line: str) -> str:
         """Return a line in pieces, with blanks between them."""
         return " ".join(self.processor.encode(line, out_type=str))
+
+    @staticmethod
+    def sizes(pieces: Sequence[str]) -> list[int]:
+        """Return the number of pieces of each word of a line."""
+        ends = [number for number, piece in enumerate(pieces, 1) if piece.endswith(BLANK)]
+        return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
 
     def symbols(self, lines: Sequence[str]) -> Counter[str]:
         """Return all pieces, with their counts in the training text, at least 1."""

@@ -6,17 +6,19 @@ Sizes: N tokens of a text with their ends, n sentences, S seeds.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fairseq_llrnn.comparison.bootstrap import Difference, paired_bootstrap
-from fairseq_llrnn.comparison.mixtures import best_weight, loss, mixed
+from fairseq_llrnn.comparison.mixtures import best_weight, best_weights, loss, mixed, mixed_all
 from fairseq_llrnn.comparison.models import title
 from fairseq_llrnn.comparison.settings import OURS, SOFTMAX
 from fairseq_llrnn.comparison.texts import SCORED, Texts, characters
+
+LEAST_SHOWN = 0.005  # weight of a model in a mixture of all
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,13 @@ class Scores:
     def bits_of_words(self) -> np.ndarray:
         """Return the bits of each word, and of each end of a sentence."""
         return -np.bincount(self.word_of, self.tokens) / math.log(2)
+
+    def by_word(self) -> Scores:
+        """Return the scores with words as tokens."""
+        words = np.bincount(self.word_of, self.tokens)
+        sentence_of = np.zeros(len(words), dtype=np.int64)
+        sentence_of[self.word_of] = self.sentence_of
+        return Scores(words, sentence_of, np.arange(len(words)))
 
 
 @dataclass(frozen=True)
@@ -177,6 +186,44 @@ def _mixed(model: Measured, ngrams: Mapping[str, Mapping[str, np.ndarray]], name
     return replace(model, name=name, title=title, setting=setting, scores=scores, weight=mean)
 
 
+def joined(models: Sequence[Measured], texts: Texts) -> list[Row]:
+    """Return the mixture of all models but ours, and that of all models, with weights of the least valid loss.
+
+    They are mixed word by word. A pretrained network is left out: its tokens do not show where a word ends.
+    """
+    others = [m for m in models if m.name in SOFTMAX or m.name.startswith("ngrams-")]
+    ours = [m for m in models if m.name in OURS]
+    if not ours or all(m.name.startswith("ngrams-") for m in others):
+        return []
+    chosen = (("joined-others", "all other models, mixed", others), ("joined", "all models, mixed", [*others, *ours]))
+    return [row_of(_joined(*one), texts) for one in chosen]
+
+
+def _joined(name: str, title: str, models: Sequence[Measured]) -> Measured:
+    seeds = min((m.seeds for m in models if not m.name.startswith("ngrams-")), key=len)
+    found = [{split: dict(_by_word(models, split, number)) for split in SCORED} for number in range(len(seeds))]
+    tokens = [{split: np.stack([part.tokens for part in one[split].values()]) for split in SCORED} for one in found]
+    weights = [best_weights(one["valid"]) for one in tokens]
+    scores = [
+        {split: replace(next(iter(one[split].values())), tokens=mixed_all(values[split], w)) for split in SCORED}
+        for one, values, w in zip(found, tokens, weights, strict=True)
+    ]
+    shown = [f"{w:.2f} {part}" for part, w in zip(found[0]["valid"], weights[0], strict=True) if w >= LEAST_SHOWN]
+    return Measured(
+        name, ", ".join(shown), title, seeds, scores, sum(m.seconds for m in models),
+        all(m.is_converged for m in models), math.nan, {},
+    )  # fmt: skip
+
+
+def _by_word(models: Sequence[Measured], split: str, number: int) -> Iterator[tuple[str, Scores]]:
+    """Yield the models and their own n-grams, of one seed by its number. Models without seeds have one result."""
+    for model in models:
+        scores = model.scores[min(number, len(model.scores) - 1)][split]
+        yield model.title, scores.by_word()
+        for order, tokens in model.ngrams.items():
+            yield f"{order}-grams of {model.title}", replace(scores, tokens=tokens[split]).by_word()
+
+
 def with_doubts(rows: Sequence[Row]) -> list[Row]:
     """Return the rows, in which networks that are worse than the 2-grams are marked."""
     limit = next((row.valid for row in rows if row.name == "ngrams-2"), math.inf)
@@ -187,12 +234,14 @@ def with_doubts(rows: Sequence[Row]) -> list[Row]:
 def with_differences(rows: Sequence[Row], texts: Texts) -> list[Row]:
     """Return the rows with their differences from the best of ours on the validation text, if there is one.
 
-    A mixture in which our network has no weight is not ours.
+    A mixture in which our network has no weight is not ours. The mixture of all other models is compared with that of
+    all models.
     """
     ours = [row for row in rows if row.failure is None and row.name in (*OURS, "mixed-ours") and row.weight != 0.0]
     if not ours:
         return [*rows]
     reference = min(ours, key=lambda row: row.valid)
+    whole = next((row for row in rows if row.name == "joined"), reference)
     sizes = np.array(characters(texts.test))
     done = []
     for row in rows:
@@ -201,5 +250,7 @@ def with_differences(rows: Sequence[Row], texts: Texts) -> list[Row]:
         elif row.sentences is None or reference.sentences is None:
             done.append(row)
         else:
-            done.append(replace(row, difference=paired_bootstrap(row.sentences, reference.sentences, sizes)))
+            compared = whole.sentences if row.name == "joined-others" else reference.sentences
+            assert compared is not None
+            done.append(replace(row, difference=paired_bootstrap(row.sentences, compared, sizes)))
     return done

@@ -29,7 +29,7 @@ MODELS = {  # name for --models -> title
     "suffixes": "ours, suffixes",
     "lexicon": "ours, suffixes and lexicon",
     "pretrained": "the network of --pretrained, fine-tuned with its own tokenizer",
-    "mixed": "the best softmax and the best of ours, each mixed with n-grams",
+    "mixed": "the best softmax and the best of ours, each mixed with n-grams; all other models mixed, and all models",
 }
 OF_PIECES = ("pieces", "characters")
 SOFTMAX, OURS = ("softmax", "softmax-unigram", *OF_PIECES), ("suffixes", "lexicon")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
+from fairseq_llrnn.comparison.pieces import BLANK
 from fairseq_llrnn.comparison.settings import Comparison
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import characters_of
@@ -29,7 +30,6 @@ HELD_OUT = 10  # one of so many training sentences, without a validation text
 LEAST = {"train": 100, "valid": 10, "test": 10}  # sentences
 LONG = 4  # words of a sentence whose repetition is no chance
 MOST_REPEATED = 0.5  # of the long sentences of a held-out text
-BLANK = "\u2581"  # in pieces of sentencepiece
 
 
 @dataclass(frozen=True)

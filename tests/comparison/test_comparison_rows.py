@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairseq_llrnn.comparison import mixtures, tables
-from fairseq_llrnn.comparison.rows import Row, measured_of, mixtures_of, row_of, with_differences, with_doubts
+from fairseq_llrnn.comparison.rows import Row, joined, measured_of, mixtures_of, row_of, with_differences, with_doubts
 from fairseq_llrnn.comparison.texts import Texts
 
 TEXTS = Texts(["a b", "b"], ["a b", "b c"], ["b a", "c"])
@@ -30,6 +30,22 @@ def test_weights_of_mixtures() -> None:
     np.testing.assert_array_equal(mixtures.mixed(np.array([-np.inf]), np.array([-1.0]), 0.0), [-1.0])
     # the derivative of the likelihood is zero at w: 0.8 / (0.1 + 0.8 w) = 0.2 / (0.4 − 0.2 w)
     assert mixtures.best_weight(first, second) == pytest.approx(0.94, abs=0.011)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_of_many_models_are_the_best(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    log_probs = np.log(generator.dirichlet(np.ones(6), (4, 300)).max(2))
+    log_probs[3] = log_probs[:3].min(0) - 1.0  # a model that is worse than all others everywhere
+    weights = mixtures.best_weights(log_probs)
+    together = mixtures.mixed_all(log_probs, weights)
+    np.testing.assert_allclose(together, np.log(np.exp(log_probs).T @ weights))
+    # Karush, Kuhn, Tucker: the mean of p_m / p is 1 for a model with weight, and less for one without
+    slopes = np.exp(log_probs - together).mean(1)
+    assert weights.sum() == pytest.approx(1.0) and weights[3] < 1e-6 and slopes[3] < 1.0
+    np.testing.assert_allclose(slopes[weights > 0.01], 1.0, atol=1e-3)
+    pair = log_probs[:2]
+    assert mixtures.best_weights(pair)[0] == pytest.approx(mixtures.best_weight(*pair), abs=0.006)
 
 
 def test_figures_of_a_model() -> None:
@@ -86,6 +102,38 @@ def test_the_best_of_each_family_is_mixed() -> None:
     assert rows[1].setting == "s, 2-grams, weight of the network 0.00"  # n-grams are better everywhere
     assert rows[1].test == pytest.approx(row_of(models[2], TEXTS).test)
     assert mixtures_of(models[:2], TEXTS) == []
+
+
+def test_all_models_are_mixed_word_by_word() -> None:
+    def of_test(model: str, *bits: float, **more: Any) -> dict[str, Any]:
+        words = [bits[:3], bits[3:]]
+        tokens = [[BIT * value for value in line] for line in words]
+        return result(model, **more) | {
+            split: {"tokens": tokens, "sizes": [[1, 1], [1]]} for split in ("valid", "test")
+        }
+
+    pieces = of_test("pieces", 4, 4, 1, 4, 1, setting="x-pieces500", num_pieces=9, ngrams={})
+    pieces["test"] = pieces["valid"] = {"tokens": [[BIT] * 5, [2 * BIT, 3 * BIT]], "sizes": [[2, 2], [1]]}
+    models = [of_test("ngrams-2", 1, 9, 9, 9, 9), of_test("suffixes", 9, 1, 1, 9, 1), of_test("softmax", 9, 9, 9, 1, 9)]
+    measured = [measured_of([one]) for one in [*models, pieces]]
+    others, whole = joined(measured, TEXTS)
+    assert [others.title, whole.title] == ["all other models, mixed", "all models, mixed"]
+    bits = np.array([[1, 9, 9, 9, 9], [9, 9, 9, 1, 9], [2, 2, 1, 2, 3]])  # pieces summed to words
+
+    def least(bits: np.ndarray) -> float:
+        log_probs = bits * BIT
+        return float(-mixtures.mixed_all(log_probs, mixtures.best_weights(log_probs)).sum() / math.log(2))
+
+    assert others.test == pytest.approx(least(bits) / 6)
+    assert whole.test == pytest.approx(least(np.array([*bits, [9, 1, 1, 9, 1]])) / 6) and whole.test < others.test
+    assert "ours, suffixes" in whole.setting and "ours" not in others.setting
+    rows = with_differences([*(row_of(model, TEXTS) for model in measured), others, whole], TEXTS)
+    assert rows[-2].difference is not None
+    assert rows[-2].difference.value == pytest.approx(others.test - whole.test)  # not minus the best of ours alone
+    text = tables.paragraph(rows, TEXTS, "my text", 1, [])
+    assert f"A mixture of all other models needs {others.test:.3f} bits. With ours, it needs " in text
+    assert "- ours is against all models, mixed" in tables.as_text(rows)
+    assert joined(measured[:2], TEXTS) == joined([measured[0], *measured[2:]], TEXTS) == []
 
 
 def test_forms_of_the_table() -> None:
