@@ -35,8 +35,11 @@ FAMILIES = {  # end of the key: beginnings of names of rows, of which the valida
     "pretrained": ("pretrained",),
     "ours": ("suffixes", "lexicon"),
     "mixed-ours": ("mixed-ours",),
+    "joined-others": ("joined-others",),
+    "joined": ("joined",),
 }
 KINDS = ("pieces", "characters")  # of a mixture, if not of words
+JOINED = {"joined": "joined-others", "joined-others": "joined"}  # a mixture of all models: its baseline
 MIXED = ("mixed-softmax", *(f"mixed-{kind}" for kind in KINDS))
 COLUMNS = (("mixed-ours",), MIXED, ("ngrams",), ("softmax",), ("pieces",), ("ours",))
 PLACES = 4
@@ -56,19 +59,21 @@ def runs_of(result: Mapping[str, Any], name: str) -> Iterator[Run]:
     letters = unicodedata.normalize("NFKD", language.lower()).encode("ascii", "ignore").decode()
     place = f"{beginning or 'compare'}/{re.sub('[^a-z0-9]+', '-', letters)}"
     ours = [family for family, row in best.items() if row["is_reference"]]
-    others = [family for family, row in best.items() if family not in ("ours", "mixed-ours")]
+    others = [family for family, row in best.items() if family not in ("ours", "mixed-ours", *JOINED)]
     if not ours or not others:
         raise DataError(f"{language}: expected a row of ours and another one, found none; compare more models")
     strongest = min(others, key=lambda family: best[family]["test"])
+    baselines = dict.fromkeys(best, ours[0]) | JOINED | {ours[0]: strongest}
     for family, row in best.items():
-        compared = best[strongest]["difference"] if family == ours[0] else row["difference"]
+        is_first = family in (ours[0], "joined")  # the difference is in the row of its baseline
+        compared = best[baselines[family]]["difference"] if is_first else row["difference"]
         run: Run = {"key": f"{place}/{family}", "metric": "test bits per character", "better": "lower"}
         run["value"] = row["test"]
         run |= {"seeds": "none"} if family == "ngrams" else {"seeds": row["seeds"]}
         if len(row["tests"]) > 1:
             run |= {"values": row["tests"], "std": row["deviation"]}
         run |= {"unseen": row["unseen"], "p": float(f"{compared['p']:.2g}")}
-        run["baseline"] = f"{place}/{strongest if family == ours[0] else ours[0]}"
+        run["baseline"] = f"{place}/{baselines[family]}"
         run |= {"data": f"{language}, {result['texts']['words']:,} words of training text"}
         run |= {"command": command_of(result), "commit": (result["commit"] or NOT_RECORDED)[:12]}
         yield run

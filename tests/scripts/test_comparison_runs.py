@@ -30,6 +30,8 @@ ROWS = [
     Row("softmax", "softmax", failure="no memory"),
     row("suffixes", "ours, suffixes", 2.3, 2.2),
     row("lexicon", "ours, suffixes and lexicon", 2.35, 2.1, 0.5),
+    row("joined-others", "all other models, mixed", 2.2, 2.15, 0.004),
+    row("joined", "all models, mixed", 2.1, 2.05, 0.0005),
 ]
 
 
@@ -60,12 +62,14 @@ def root(tmp_path: Path) -> Path:
 def test_the_ledger_and_the_table(root: Path) -> None:
     table = run(root, f"{root.parent / 'out'}=Old Welsh")
     runs = [json.loads(line) for line in (root / LEDGER).read_text().splitlines()]
-    other, ngrams, pieces, ours = runs
+    other, ngrams, pieces, ours, others, joined = runs
     assert other["key"] == "a/b"
-    assert [each["key"].rpartition("/")[2] for each in runs[1:]] == ["ngrams", "pieces", "ours"]
+    assert [each["key"].rpartition("/")[2] for each in runs[1:]] == ["ngrams", "pieces", "ours", "joined-others", "joined"]
     assert ngrams["value"] == 2.31 and ngrams["baseline"] == "compare/old-welsh/ours" and ngrams["p"] == 0.003
     assert pieces["p"] == 0.0002 and pieces["values"] == [2.399, 2.401] and pieces["seeds"] == [1, 2]
     assert ours["unseen"] == 30.0
+    assert others["baseline"].endswith("/joined") and joined["baseline"].endswith("/joined-others")
+    assert others["p"] == joined["p"] == 0.004  # of the mixture without ours against the one with it
     assert ours["baseline"] == "compare/old-welsh/ngrams" and ours["p"] == 0.003  # the strongest other model
     assert ours["command"] == "llrnn compare UD_Welsh --out out --seeds 1 2"
     assert ours["data"] == "Old Welsh, 20,123 words of training text"
@@ -83,7 +87,7 @@ def test_the_ledger_and_the_table(root: Path) -> None:
 def test_another_family_of_keys(root: Path) -> None:
     table = run(root, f"{root.parent / 'out'}=listed/Old Welsh")
     keys = [json.loads(line)["key"] for line in (root / LEDGER).read_text().splitlines()]
-    assert keys[0] == "compare/old-welsh/softmax" and keys[-1] == "listed/old-welsh/ours"
+    assert keys[0] == "compare/old-welsh/softmax" and keys[-1] == "listed/old-welsh/joined"
     assert table.startswith("| Old Welsh | ") and "; listed/old-welsh/ours --> |" in table
 
 
