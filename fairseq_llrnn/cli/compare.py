@@ -103,5 +103,5 @@ def run(args: argparse.Namespace) -> int:
     print("\n".join(["", str(table), *(["", table.paragraph] if table.paragraph else [])]))
     print(f"written to {args.out}: table.md, table.tsv, table.tex, picture.svg, paragraph.txt, result.json")
     if table.commands:
-        print("\n".join(["with the best single model on the validation text:", *(f"  {c}" for c in table.commands)]))
+        print("with the best single model of words on the validation text:", *table.commands, sep="\n  ")
     return 0 if any(row.failure is None for row in table.rows) else 1

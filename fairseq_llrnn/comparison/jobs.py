@@ -134,7 +134,7 @@ def _write_units(job: Job, texts: Texts, place: Path) -> dict[str, list[str]]:
     write_lines(place / "train.txt", lines["train"])
     counts = Counter(word for line in lines["train"] for word in line.split())
     if job.size is not None:
-        pieces = Pieces.train(place / "train.txt", place / "pieces.model", job.size)
+        pieces = Pieces.train(place / "train.txt", place / "pieces.model", job.size, blank_last=True)
         counts = pieces.symbols(lines["train"])
         lines = {split: [pieces.write(line) for line in of_split] for split, of_split in lines.items()}
         write_lines(place / "train.txt", lines["train"])

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-EM_STEPS = 1_000  # then the loss is within 1e-5 of the least one
+EM_STEPS, LEAST_GAIN = 1_000, 1e-8  # at most so many steps, which end when one gains less nats per token
+LEAST_WEIGHT = 1e-9  # a model without weight may be the only one that expects a word of another text
 
 
 def loss(log_probs: np.ndarray) -> float:
@@ -38,9 +39,14 @@ def best_weights(log_probs: np.ndarray) -> np.ndarray:
     """Return the weights of M models with the least loss on a text, by EM: (M, N) -> (M,)."""
     probs = np.exp(log_probs - log_probs.max(0))
     weights = np.full(len(probs), 1.0 / len(probs))
+    previous = -np.inf
     for _ in range(EM_STEPS):
-        weights *= (probs / (weights @ probs)).mean(1)
-    return weights
+        together = weights @ probs
+        if (gained := float(np.log(together).mean())) - previous < LEAST_GAIN:
+            break
+        weights *= (probs / together).mean(1)
+        previous = gained
+    return (weights + LEAST_WEIGHT) / (weights + LEAST_WEIGHT).sum()
 
 
 def best_weight(first: np.ndarray, second: np.ndarray) -> float:

@@ -66,7 +66,7 @@ class Job:
     def setting(self) -> str:
         """The name of the setting that the validation text chooses."""
         words = [] if self.trial is None else [self.trial.name]
-        words += [] if self.size is None else [f"pieces{self.size}"]
+        words += [] if self.size is None else ["characters" if self.size == CHARACTERS else f"{self.size}pieces"]
         return "-".join(words) or "fixed"
 
     @property
@@ -149,7 +149,7 @@ def trials_of(model: str, settings: Comparison, seed: int) -> list[Job]:
 def recipe_of(job: Job, text: Path, texts: Texts, settings: Comparison) -> Recipe:
     """Return the recipe of a model's prior. text: the training text in the model's units."""
     if job.size is not None:
-        return replace(Recipe.softmax(), pieces="sentencepiece", features=())
+        return replace(Recipe.softmax(), features=())
     sources = settings.sources
     casing = LexiconOptions(keep_case=sources.keep_case, lower=sources.lower)
     is_open = None if job.is_closed else settings.open_vocabulary

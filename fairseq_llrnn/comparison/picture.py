@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fairseq_llrnn.comparison.bootstrap import LEVEL
 from fairseq_llrnn.comparison.rows import Row
-from fairseq_llrnn.comparison.settings import OURS
+from fairseq_llrnn.comparison.settings import WITH_OURS
 
 ROW, TOP, BOTTOM, GAP = 24, 34, 44, 44  # heights of a row, and above and below all rows; space between panels
 LETTER, SMALL = 7.2, 11  # width of a letter of a title, size of small letters
@@ -89,7 +89,7 @@ def _drawn(panel: Panel, rows: Sequence[Row], begin: float, height: int) -> Iter
         y, colour = _middle(number), _colour(row)
         if high > low:
             yield f'<path d="M{place(low):.1f} {y}H{place(high):.1f}" stroke="{colour}" stroke-width="2"/>'
-        fill = colour if row.name in (*OURS, "mixed-ours") else "white"
+        fill = colour if row.name in WITH_OURS else "white"
         yield f'<circle cx="{place(value):.1f}" cy="{y}" r="3.5" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>'
 
 
@@ -107,7 +107,7 @@ def _middle(number: int) -> int:
 
 
 def _colour(row: Row) -> str:
-    return OWN if row.name in (*OURS, "mixed-ours") else OTHER
+    return OWN if row.name in WITH_OURS else OTHER
 
 
 def _text(x: float, y: float, text: str, anchor: str, colour: str, size: int | None = None) -> str:

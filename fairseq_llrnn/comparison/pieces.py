@@ -1,6 +1,6 @@
 """Characters, or subword pieces of sentencepiece, for a softmax over pieces.
 
-The last piece of a word ends with a blank. So the product over the pieces of a word is a probability of the word: those
+If the last piece of a word ends with a blank, the product over the pieces of a word is a probability of the word: those
 of all words and of the sentence's end have a sum of at most 1 (other pieces of the same word are left out).
 """
 
@@ -27,10 +27,11 @@ class Pieces:
         self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
 
     @classmethod
-    def train(cls, text: Path, model: Path, size: int) -> Pieces:
+    def train(cls, text: Path, model: Path, size: int, blank_last: bool = False) -> Pieces:
         """Learn `size` pieces from a text, or its characters, and write them as `model`.
 
-        A small text has fewer pieces.
+        A small text has fewer pieces. blank_last: a blank ends the last piece of a word, instead of beginning its first
+        one.
         """
         need_library("pieces", "sentencepiece", "pieces")
         import sentencepiece
@@ -39,7 +40,7 @@ class Pieces:
         sentencepiece.SentencePieceTrainer.train(
             input=str(text), model_prefix=str(model.with_suffix("")), model_type=kind, vocab_size=most,
             character_coverage=1.0, byte_fallback=True, normalization_rule_name="identity",
-            remove_extra_whitespaces=False, treat_whitespace_as_suffix=True, hard_vocab_limit=False,
+            remove_extra_whitespaces=False, treat_whitespace_as_suffix=blank_last, hard_vocab_limit=False,
             minloglevel=2, num_threads=1,
         )  # fmt: skip
         return cls(model)
@@ -56,7 +57,7 @@ class Pieces:
 
     @staticmethod
     def sizes(pieces: Sequence[str]) -> list[int]:
-        """Return the number of pieces of each word of a line."""
+        """Return the number of pieces of each word of a line, with blanks at the ends of words."""
         ends = [number for number, piece in enumerate(pieces, 1) if piece.endswith(BLANK)]
         return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
 

@@ -16,7 +16,7 @@ from typing import Any
 from fairseq_llrnn.comparison import tables
 from fairseq_llrnn.comparison.picture import as_svg
 from fairseq_llrnn.comparison.rows import Row
-from fairseq_llrnn.comparison.settings import OF_PIECES, Comparison
+from fairseq_llrnn.comparison.settings import Comparison
 from fairseq_llrnn.comparison.texts import Texts
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.settings import plain_values
@@ -49,12 +49,9 @@ def commands(rows: Sequence[Row], out: Path) -> list[str]:
     if best.name.startswith("pretrained"):
         return [f"llrnn score --path {place / 'model'} TEXT"]
     model = place / "model" / "checkpoint_best.pt"
-    is_pieces = best.name in OF_PIECES
-    spelled = "" if is_pieces else " --open"
     return [
-        *([f"# TEXT is in the pieces of {place / 'pieces.model'}"] if is_pieces else []),
-        f"llrnn score --path {model}{spelled} TEXT",
-        f"llrnn score --path {model}{spelled} --per-word TEXT > surprisals.tsv",
+        f"llrnn score --path {model} --open TEXT",
+        f"llrnn score --path {model} --open --per-word TEXT > surprisals.tsv",
         f"llrnn export {model} MODEL",
     ]
 

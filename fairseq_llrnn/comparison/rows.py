@@ -15,10 +15,13 @@ import numpy as np
 from fairseq_llrnn.comparison.bootstrap import Difference, paired_bootstrap
 from fairseq_llrnn.comparison.mixtures import best_weight, best_weights, loss, mixed, mixed_all
 from fairseq_llrnn.comparison.models import title
-from fairseq_llrnn.comparison.settings import OURS, SOFTMAX
+from fairseq_llrnn.comparison.settings import NEURAL, OURS, SOFTMAX, WITH_OURS
 from fairseq_llrnn.comparison.texts import SCORED, Texts, characters
 
+OTHERS = ("joined-others", "all other models, mixed (against all models)")
+ALL = ("joined", "all models, mixed")
 LEAST_SHOWN = 0.005  # weight of a model in a mixture of all
+OF_WORDS = ("softmax", *OURS, "pretrained")  # networks that should be better than 2-grams of words
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,7 @@ def measured_of(results: Sequence[Mapping[str, Any]]) -> Measured:
     first = results[0]
     pieces = first.get("ngrams", {})
     ngrams = {order: {split: np.concatenate(found[split]) for split in SCORED} for order, found in pieces.items()}
-    asked = first["setting"].rpartition("pieces")[2]
-    size = f" ({first.get('num_pieces', asked)})" if pieces else ""
+    size = f" ({first['num_pieces']})" if pieces else ""
     seconds = [result["seconds"] for result in results if result["seconds"] is not None]
     return Measured(
         first["model"], first["setting"], title(first["model"]) + size, [result["seed"] for result in results],
@@ -181,7 +183,8 @@ def _mixed(model: Measured, ngrams: Mapping[str, Mapping[str, np.ndarray]], name
     setting, mean = f"{model.setting}, {order}-grams, weight of the network {shown}", float(np.mean(weights))
     title = f"{model.title} + {order}-grams"
     if mean in (0.0, 1.0):
-        alone = f"{order}-grams{' of pieces' if model.ngrams else ''}" if mean == 0.0 else model.title
+        units = f" of {model.name}" if model.ngrams else ""
+        alone = f"{order}-grams{units}" if mean == 0.0 else model.title
         title = f"{alone} alone, as the mixture {title}"
     return replace(model, name=name, title=title, setting=setting, scores=scores, weight=mean)
 
@@ -189,36 +192,35 @@ def _mixed(model: Measured, ngrams: Mapping[str, Mapping[str, np.ndarray]], name
 def joined(models: Sequence[Measured], texts: Texts) -> list[Row]:
     """Return the mixture of all models but ours, and that of all models, with weights of the least valid loss.
 
-    They are mixed word by word. A pretrained network is left out: its tokens do not show where a word ends.
+    They are mixed word by word, for the seeds that all networks have. A pretrained network is left out: its tokens do
+    not show where a word ends.
     """
-    others = [m for m in models if m.name in SOFTMAX or m.name.startswith("ngrams-")]
-    ours = [m for m in models if m.name in OURS]
-    if not ours or all(m.name.startswith("ngrams-") for m in others):
+    parts = [m for m in models if m.name in NEURAL or m.name.startswith("ngrams-")]
+    others = [m for m in parts if m.name not in OURS]
+    networks = [m for m in parts if m.name in NEURAL]
+    if len(others) == len(parts) or all(m.name in OURS for m in networks):
         return []
-    chosen = (("joined-others", "all other models, mixed", others), ("joined", "all models, mixed", [*others, *ours]))
-    return [row_of(_joined(*one), texts) for one in chosen]
+    seeds = [seed for seed in networks[0].seeds if all(seed in m.seeds for m in networks)]
+    return [row_of(_joined(*one, seeds), texts) for one in ((*OTHERS, others), (*ALL, parts)) if seeds]
 
 
-def _joined(name: str, title: str, models: Sequence[Measured]) -> Measured:
-    seeds = min((m.seeds for m in models if not m.name.startswith("ngrams-")), key=len)
-    found = [{split: dict(_by_word(models, split, number)) for split in SCORED} for number in range(len(seeds))]
-    tokens = [{split: np.stack([part.tokens for part in one[split].values()]) for split in SCORED} for one in found]
-    weights = [best_weights(one["valid"]) for one in tokens]
-    scores = [
-        {split: replace(next(iter(one[split].values())), tokens=mixed_all(values[split], w)) for split in SCORED}
-        for one, values, w in zip(found, tokens, weights, strict=True)
-    ]
-    shown = [f"{w:.2f} {part}" for part, w in zip(found[0]["valid"], weights[0], strict=True) if w >= LEAST_SHOWN]
-    return Measured(
-        name, ", ".join(shown), title, seeds, scores, sum(m.seconds for m in models),
-        all(m.is_converged for m in models), math.nan, {},
-    )  # fmt: skip
+def _joined(name: str, title: str, models: Sequence[Measured], seeds: Sequence[int]) -> Measured:
+    scores, settings = [], list[str]()
+    for seed in seeds:
+        parts = {split: dict(_by_word(models, split, seed)) for split in SCORED}
+        tokens = {split: np.stack([part.tokens for part in parts[split].values()]) for split in SCORED}
+        weights = best_weights(tokens["valid"])
+        first = {split: next(iter(parts[split].values())) for split in SCORED}
+        scores.append({split: replace(first[split], tokens=mixed_all(tokens[split], weights)) for split in SCORED})
+        shown = [f"{w:.2f} {part}" for part, w in zip(parts["valid"], weights, strict=True) if w >= LEAST_SHOWN]
+        settings.append(", ".join(shown))
+    return Measured(name, settings[0], title, seeds, scores, math.nan, True, math.nan, {})
 
 
-def _by_word(models: Sequence[Measured], split: str, number: int) -> Iterator[tuple[str, Scores]]:
-    """Yield the models and their own n-grams, of one seed by its number. Models without seeds have one result."""
+def _by_word(models: Sequence[Measured], split: str, seed: int) -> Iterator[tuple[str, Scores]]:
+    """Yield the models and their own n-grams. N-grams of words have no seeds."""
     for model in models:
-        scores = model.scores[min(number, len(model.scores) - 1)][split]
+        scores = model.scores[model.seeds.index(seed) if model.name in NEURAL else 0][split]
         yield model.title, scores.by_word()
         for order, tokens in model.ngrams.items():
             yield f"{order}-grams of {model.title}", replace(scores, tokens=tokens[split]).by_word()
@@ -227,7 +229,7 @@ def _by_word(models: Sequence[Measured], split: str, number: int) -> Iterator[tu
 def with_doubts(rows: Sequence[Row]) -> list[Row]:
     """Return the rows, in which networks that are worse than the 2-grams are marked."""
     limit = next((row.valid for row in rows if row.name == "ngrams-2"), math.inf)
-    poor = [max(row.valids, default=0.0) > limit and not row.name.startswith("ngrams") for row in rows]
+    poor = [max(row.valids, default=0.0) > limit and row.name.startswith(OF_WORDS) for row in rows]
     return [replace(row, is_poor=is_poor) for row, is_poor in zip(rows, poor, strict=True)]
 
 
@@ -237,11 +239,11 @@ def with_differences(rows: Sequence[Row], texts: Texts) -> list[Row]:
     A mixture in which our network has no weight is not ours. The mixture of all other models is compared with that of
     all models.
     """
-    ours = [row for row in rows if row.failure is None and row.name in (*OURS, "mixed-ours") and row.weight != 0.0]
+    ours = [row for row in rows if row.failure is None and row.name in WITH_OURS and row.weight != 0.0]
     if not ours:
         return [*rows]
     reference = min(ours, key=lambda row: row.valid)
-    whole = next((row for row in rows if row.name == "joined"), reference)
+    whole = next((row for row in rows if row.name == ALL[0]), reference)
     sizes = np.array(characters(texts.test))
     done = []
     for row in rows:
@@ -250,7 +252,7 @@ def with_differences(rows: Sequence[Row], texts: Texts) -> list[Row]:
         elif row.sentences is None or reference.sentences is None:
             done.append(row)
         else:
-            compared = whole.sentences if row.name == "joined-others" else reference.sentences
+            compared = whole.sentences if row.name == OTHERS[0] else reference.sentences
             assert compared is not None
             done.append(replace(row, difference=paired_bootstrap(row.sentences, compared, sizes)))
     return done

@@ -29,11 +29,12 @@ MODELS = {  # name for --models -> title
     "suffixes": "ours, suffixes",
     "lexicon": "ours, suffixes and lexicon",
     "pretrained": "the network of --pretrained, fine-tuned with its own tokenizer",
-    "mixed": "the best softmax and the best of ours, each mixed with n-grams; all other models mixed, and all models",
+    "mixed": "the best softmax and the best of ours, each mixed with n-grams; all models mixed, without and with ours",
 }
 OF_PIECES = ("pieces", "characters")
 SOFTMAX, OURS = ("softmax", "softmax-unigram", *OF_PIECES), ("suffixes", "lexicon")
 NEURAL = (*SOFTMAX, *OURS)
+WITH_OURS = (*OURS, "mixed-ours")  # rows
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "*.safetensors"  # in a folder of save_pretrained
 PRETRAINED_FILES = ("*.json", "*.txt", "*.model", WEIGHTS)  # with all settings and vocabularies
 TRIES, QUICK_TRIES = 3, 1

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from fairseq_llrnn.comparison.bootstrap import RESAMPLES
 from fairseq_llrnn.comparison.rows import Row
-from fairseq_llrnn.comparison.settings import NEURAL, OF_PIECES, OURS
+from fairseq_llrnn.comparison.settings import NEURAL, OF_PIECES, WITH_OURS
 from fairseq_llrnn.comparison.texts import Texts
 
-COMPARED_OTHERWISE = (*OURS, "mixed-ours", "joined-others", "joined")  # rows that are not another model
+COMPARED_OTHERWISE = (*WITH_OURS, "joined-others", "joined")  # rows that are not another model
 COLUMNS = {  # of files: of the terminal
     "model": "model",
     "bits/char valid": "valid",
@@ -34,7 +34,6 @@ more than ours, with its 95 % interval (low, high) and p. seconds: of a processo
 CAPTION_CLOSED = ". closed: perplexity of the\ntest text over a closed dictionary, which contains the test's words"
 NOT_CONVERGED, POOR = "not converged", "worse than 2-grams"
 CAPTION_NOT_CONVERGED = f". {NOT_CONVERGED}: it\nimproved until its last epoch; a larger --max-epoch may help"
-CAPTION_JOINED = ". all other models, mixed:\n- ours is against all models, mixed"
 CAPTION_POOR = f". {POOR}: on\nthe validation text, with at least one seed; its training may be stuck"
 LATEX = {
     **{symbol: rf"\{symbol}" for symbol in "&%$#_{}"},
@@ -83,7 +82,6 @@ def as_text(rows: Sequence[Row]) -> str:
         lines.append("  ".join([first.ljust(widths[0]), *figures]).rstrip())
     caption = CAPTION + (CAPTION_CLOSED if len(widths) == len(COLUMNS) else "")
     caption += CAPTION_NOT_CONVERGED if not all(row.is_converged for row in rows) else ""
-    caption += CAPTION_JOINED if any(row.name == "joined-others" for row in rows) else ""
     caption += CAPTION_POOR if any(row.is_poor for row in rows) else ""
     return "\n".join([*lines, caption, *failures(rows)])
 
@@ -151,8 +149,8 @@ def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int, spelling
     if (joined := next((row for row in done if row.name == "joined-others"), None)) is not None and joined.difference:
         value, low, high, p = joined.difference
         sentences.append(
-            f"A mixture of all other models needs {_with_deviation(joined)}. With ours, it needs {value:.3f} less "
-            f"(95 % interval {low:+.3f} to {high:+.3f}, p = {p:.4f})."
+            f"A mixture of all other models needs {_with_deviation(joined)}, and with ours, {joined.test - value:.3f} "
+            f"bits: a difference of {value:+.3f} (95 % interval {low:+.3f} to {high:+.3f}, p = {p:.4f})."
         )
     return " ".join(sentences) + "\n"
 
@@ -201,6 +199,10 @@ def _with_deviation(row: Row) -> str:
 
 
 def best_row(rows: Sequence[Row]) -> Row | None:
-    """Return the row of a single model with the fewest bits on the validation text, for the commands to go on with."""
-    single = [row for row in rows if row.failure is None and not row.name.startswith(("mixed", "joined"))]
+    """Return the row of a single model with the fewest bits on the validation text, for the commands to go on with.
+
+    Pieces and characters are left out: other commands read texts in words.
+    """
+    left_out = ("mixed", "joined", *OF_PIECES)
+    single = [row for row in rows if row.failure is None and not row.name.startswith(left_out)]
     return min(single, key=lambda row: row.valid) if single else None

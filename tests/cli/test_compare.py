@@ -58,7 +58,7 @@ def test_the_table(compared: tuple[Path, str]) -> None:
     assert "19 models, about 1 minute on 2 idle cores\n" in printed
     assert rows[5][0] == "softmax (not converged, worse than 2-grams)"
     assert "not converged: it\nimproved until its last" in printed
-    assert "with the best single model on the validation text:" in printed
+    assert "with the best single model of words on the validation text:" in printed
 
 
 def test_the_figures_are_those_of_llrnn_score(compared: tuple[Path, str], corpus: Path, shell: Shell) -> None:

@@ -68,13 +68,14 @@ def test_units_lose_nothing(text: Path, tmp_path: Path) -> None:
     """Every system's text is the same text; pieces have bytes for what they have never seen."""
     line = "le chat 𝄞 été"
     assert text_units.as_characters(line).replace(" ", "").replace(text_units.BLANK, " ") == line
-    characters = Pieces.train(text / "train.txt", tmp_path / "characters.model", CHARACTERS)
+    characters = Pieces.train(text / "train.txt", tmp_path / "characters.model", CHARACTERS, blank_last=True)
     assert characters.write("le chat").split(" ") == [*"le", "▁", *"chat", "▁"]
+    whole = Pieces.train(text / "train.txt", tmp_path / "whole.model", 300, blank_last=True)
     pieces = Pieces.train(text / "train.txt", tmp_path / "pieces.model", 300)
-    for units in (characters, pieces):
+    for units in (characters, whole, pieces):
         written = units.write(line).split(" ")
         assert units.processor.decode(written).rstrip(" ") == line
-        assert len(units.sizes(written)) == 4 and sum(units.sizes(written)) == len(written)
+        assert units is pieces or (len(units.sizes(written)) == 4 and sum(units.sizes(written)) == len(written))
     symbols = pieces.symbols(["le chat"])
     assert set(pieces.write(line).split(" ")) <= set(symbols) and min(symbols.values()) == 1
     assert unit_bits.bits_of_unknown_character() == pytest.approx(math.log2(1_112_064))

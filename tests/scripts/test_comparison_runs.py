@@ -64,7 +64,8 @@ def test_the_ledger_and_the_table(root: Path) -> None:
     runs = [json.loads(line) for line in (root / LEDGER).read_text().splitlines()]
     other, ngrams, pieces, ours, others, joined = runs
     assert other["key"] == "a/b"
-    assert [each["key"].rpartition("/")[2] for each in runs[1:]] == ["ngrams", "pieces", "ours", "joined-others", "joined"]
+    families = ["ngrams", "pieces", "ours", "joined-others", "joined"]
+    assert [each["key"].rpartition("/")[2] for each in runs[1:]] == families
     assert ngrams["value"] == 2.31 and ngrams["baseline"] == "compare/old-welsh/ours" and ngrams["p"] == 0.003
     assert pieces["p"] == 0.0002 and pieces["values"] == [2.399, 2.401] and pieces["seeds"] == [1, 2]
     assert ours["unseen"] == 30.0
