@@ -1,7 +1,7 @@
 """The picture docs/results/gains.svg: bits per character that other models need more than ours, by language.
 
 `python scripts/check_results.py --write` draws it from the ledger. Networks are mixed with n-grams where
-the ledger has the mixture.
+the ledger has the mixture. Characters are compared in runs of their own, with one seed.
 """
 
 import math
@@ -15,7 +15,7 @@ from svg import LINE, OTHER, OURS, picture, text
 PICTURE = "docs/results/gains.svg"
 ROW, TOP, LEFT, WIDTH, RIGHT, BOTTOM = 20, 62, 110, 480, 24, 30
 STEP = Decimal("0.05")  # of the axis
-MODELS = ("n-grams", "softmax over words", "softmax over BPE pieces")
+MODELS = {"n-grams": 0, "softmax over words": 72, "softmax over BPE": 214, "characters + 7-grams": 344}  # places
 
 
 class Language(NamedTuple):
@@ -38,6 +38,8 @@ def groups(runs: Mapping[str, Run]) -> list[tuple[str, list[Language]]]:
         if place.startswith("compare/") and model == "mixed-ours":
             networks = [[f"{place}/mixed-{kind}", f"{place}/{kind}"] for kind in ("softmax", "pieces")]
             gaps = _gaps(runs, key, [[f"{place}/ngrams"], *networks])
+            of_characters = place.replace("compare/", "characters/")
+            gaps += _gaps(runs, f"{of_characters}/mixed-ours", [[f"{of_characters}/mixed-characters"]])
             language = Language(run["data"].partition(",")[0], gaps, run.get("std"))
             found.setdefault(len(run["seeds"]), []).append(language)
 
@@ -65,8 +67,8 @@ def _drawn(runs: Mapping[str, Run]) -> Iterator[str]:
 
     end = TOP + ROW * sum(1 + len(languages) for _, languages in shown)
     yield text(LEFT, 16, "bits per character more than ours, every string possible")
-    for number, model in enumerate(MODELS):
-        x = LEFT + 6 + (0, 90, 240)[number]
+    for number, (model, x) in enumerate(MODELS.items()):
+        x += LEFT + 6
         yield _mark(number, x, 36)
         yield text(x + 10, 40, model)
     for mark in marks:
@@ -94,5 +96,6 @@ def _mark(number: int, x: float, y: float) -> str:
         f'<path d="M{x - 4:.1f} {y - 4}h8v8h-8z" fill="none"',
         f'<circle cx="{x:.1f}" cy="{y}" r="4.5" fill="{OTHER}"',
         f'<path d="M{x:.1f} {y - 5}l5 9h-10z" fill="white"',
+        f'<path d="M{x - 5:.1f} {y - 5}l10 10m0 -10l-10 10" fill="none"',
     )
     return f'{shapes[number]} stroke="{OTHER}" stroke-width="1.5"/>'

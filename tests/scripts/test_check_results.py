@@ -116,11 +116,13 @@ def test_the_picture_has_the_differences_from_ours() -> None:
     greek = {"pieces": "1.9", "mixed-ours": "2"}
     welsh_run, greek_run = {"data": "Welsh, 5 words", "seeds": [1, 2, 3]}, {"data": "Greek", "seeds": [1]}
     runs = {f"compare/welsh/{name}": welsh_run | {"value": Decimal(text)} for name, text in texts.items()}
+    runs |= {f"characters/greek/{name}": {"value": Decimal(text)} for name, text in
+             {"mixed-ours": "2.01", "mixed-characters": "2.04"}.items()}  # fmt: skip
     runs |= {f"compare/greek/{name}": greek_run | {"value": Decimal(text)} for name, text in greek.items()}
     (three, [welsh]), (one, [greek]) = gains.groups(runs)
     assert (three, one) == ("mean of 3 seeds", "one seed")
-    assert welsh == ("Welsh", (Decimal("0.10"), Decimal("-0.02"), None), None)
-    assert greek == ("Greek", (None, None, Decimal("-0.1")), None)
+    assert welsh == ("Welsh", (Decimal("0.10"), Decimal("-0.02"), None, None), None)
+    assert greek == ("Greek", (None, None, Decimal("-0.1"), Decimal("0.03")), None)
     marks = re.findall(r">([-+.\d]+|ours)<", gains.drawn(runs))
     assert marks == ["-0.10", "-0.05", "ours", "+0.05", "+0.10"]
 
@@ -379,7 +381,7 @@ def test_changed_bold_type_is_found(name: str, texts: dict[str, str], runs: dict
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("**1.773**", "**1.473**"), ("88.7†", "85.7†"), ("**88.7**", "**79.9**"), ("| 3 |", "| 5 |")],
+    [("**1.773**", "**1.473**"), ("| 89.4 |", "| 85.4 |"), ("**89.4**", "**79.9**"), ("| 3 |", "| 5 |")],
 )
 def test_another_number_of_the_ledger_is_found(
     before: str, after: str, texts: dict[str, str], runs: dict[str, dict]
