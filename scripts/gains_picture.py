@@ -15,7 +15,7 @@ from svg import LINE, OTHER, OURS, picture, text
 PICTURE = "docs/results/gains.svg"
 ROW, TOP, LEFT, WIDTH, RIGHT, BOTTOM = 20, 62, 110, 480, 24, 30
 STEP = Decimal("0.05")  # of the axis
-MODELS = {"n-grams": 0, "softmax over words": 72, "softmax over BPE": 214, "characters + 7-grams": 344}  # places
+MODELS = {"n-grams": 0, "softmax over words": 90, "softmax over BPE": 250, "characters + 7-grams": 400}  # places
 
 
 class Language(NamedTuple):
@@ -68,13 +68,14 @@ def _drawn(runs: Mapping[str, Run]) -> Iterator[str]:
     end = TOP + ROW * sum(1 + len(languages) for _, languages in shown)
     yield text(LEFT, 16, "bits per character more than ours, every string possible")
     for number, (model, x) in enumerate(MODELS.items()):
-        x += LEFT + 6
+        x += 30
         yield _mark(number, x, 36)
         yield text(x + 10, 40, model)
     for mark in marks:
         colour, width = (LINE, 1) if mark else (OURS, 2)
         yield f'<path d="M{place(mark):.1f} {TOP - 8}V{end}" stroke="{colour}" stroke-width="{width}"/>'
-        yield text(place(mark), end + 16, f"{mark:+}" if mark else "ours", "middle", OTHER if mark else OURS)
+        if mark % (2 * STEP) == 0:
+            yield text(place(mark), end + 16, f"{mark:+}" if mark else "ours", "middle", OTHER if mark else OURS)
     y: float = TOP
     for title, languages in shown:
         yield text(LEFT + 20, y + 12, title, colour=OTHER)
