@@ -106,7 +106,7 @@ def test_the_pages_of_this_repository(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 
 def test_a_picture_of_other_figures(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (picture := root / gains.PICTURE).write_text((right := picture.read_text()).replace("+0.10", "+0.11"))
+    (picture := root / gains.PICTURE).write_text((right := picture.read_text()).replace(">ours<", ">theirs<"))
     assert errors(capsys).startswith(f"{gains.PICTURE}: expected the figures of the ledger, found others; run")
     assert errors(capsys, "--write") == "" and picture.read_text() == right
 
