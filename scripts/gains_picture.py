@@ -1,7 +1,7 @@
 """The picture docs/results/gains.svg: bits per character that other models need more than ours, by language.
 
 `python scripts/check_results.py --write` draws it from the ledger. Networks are mixed with n-grams where
-the ledger has the mixture. Characters are compared in runs of their own, with one seed.
+the ledger has the mixture. Characters have one seed.
 """
 
 import math
@@ -37,9 +37,8 @@ def groups(runs: Mapping[str, Run]) -> list[tuple[str, list[Language]]]:
         place, _, model = key.rpartition("/")
         if place.startswith("compare/") and model == "mixed-ours":
             networks = [[f"{place}/mixed-{kind}", f"{place}/{kind}"] for kind in ("softmax", "pieces")]
+            networks.append([f"{place.replace('compare/', 'characters/')}/mixed-characters"])
             gaps = _gaps(runs, key, [[f"{place}/ngrams"], *networks])
-            of_characters = place.replace("compare/", "characters/")
-            gaps += _gaps(runs, f"{of_characters}/mixed-ours", [[f"{of_characters}/mixed-characters"]])
             language = Language(run["data"].partition(",")[0], gaps, run.get("std"))
             found.setdefault(len(run["seeds"]), []).append(language)
 
