@@ -13,7 +13,7 @@ from small_transformers import save_network
 from fairseq_llrnn.files.atomic_write import lock
 from toy_french import make_corpus, write_corpus
 
-MODELS = ("ngrams", "softmax", "pieces", "suffixes", "mixed")
+MODELS = ("ngrams", "softmax", "pieces", "characters", "suffixes", "mixed")
 
 
 @pytest.fixture(scope="module")
@@ -38,15 +38,16 @@ def compared(corpus: Path, shell: Shell, tmp_path_factory: pytest.TempPathFactor
 def test_the_table(compared: tuple[Path, str]) -> None:
     out, printed = compared
     rows = [line.split("\t") for line in (out / "table.tsv").read_text().splitlines()]
-    assert [row[0].partition(" (")[0] for row in rows[1:8]] == [
+    assert [row[0].partition(" (")[0] for row in rows[1:9]] == [
         *(f"Kneser-Ney {order}-grams" for order in (2, 3, 4, 5)),
         "softmax",
         "softmax of BPE pieces",
+        "softmax of characters",
         "ours, suffixes",
     ]
     vocabulary = next(out.glob("models/pieces/*/pieces.vocab")).read_text().splitlines()
     assert rows[6][0].startswith(f"softmax of BPE pieces ({len(vocabulary)})")
-    assert len(rows) == 12 and {len(row) for row in rows} == {13}
+    assert len(rows) == 13 and {len(row) for row in rows} == {13}
     figures = {row[0].partition(" (not")[0].partition(" (worse")[0]: (float(row[1]), float(row[2])) for row in rows[1:]}
     assert all(0.5 < value < 8 for pair in figures.values() for value in pair)
     neural = figures["ours, suffixes"]
@@ -54,8 +55,8 @@ def test_the_table(compared: tuple[Path, str]) -> None:
     assert mixed[0] <= min(neural[0], *(figures[f"Kneser-Ney {order}-grams"][0] for order in (2, 3, 4, 5))) + 1e-3
     assert sum(row[7] == "ours" for row in rows) == 1
     assert all(0 < float(row[10]) <= 1 for row in rows[1:] if row[7] != "ours")
-    assert (out / "table.md").read_text().count("\n") == 13 and "toprule" in (out / "table.tex").read_text()
-    assert "19 models, about 1 minute on 2 idle cores\n" in printed
+    assert (out / "table.md").read_text().count("\n") == 14 and "toprule" in (out / "table.tex").read_text()
+    assert "21 models, about 1 minute on 2 idle cores\n" in printed
     assert rows[5][0] == "softmax (not converged, worse than 2-grams)"
     assert "not converged: it\nimproved until its last" in printed
     assert "with the best single model of words on the validation text:" in printed
@@ -104,7 +105,7 @@ def test_a_second_start_skips_finished_models(
     table = (out / "table.tsv").read_text()
     options = ["--models", *MODELS, "--tries", 1, "--max-epoch", 1, "--seeds", 1, 2, "--closed"]
     done = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options)
-    assert "19 models (18 of them finished), about 1 minute on 1 idle core\n" in done.out
+    assert "21 models (20 of them finished), about 1 minute on 1 idle core\n" in done.out
     again = {path: path.stat().st_mtime_ns for path in out.glob("models/*/*/result.json")}
     assert [path for path in results if again[path] != results[path]] == [lost]
     cells = [[line.split("\t")[:12] for line in text.splitlines()] for text in (table, (out / "table.tsv").read_text())]

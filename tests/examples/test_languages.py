@@ -96,6 +96,22 @@ def test_a_language_and_its_pairs(
     assert margins == pytest.approx([a - b for a, b in pairwise(log_probs)], abs=1e-4)
 
 
+def test_the_options_are_those_of_the_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for split in texts.SPLITS:
+        write(tmp_path / "bible-nt" / f"swahili.{split}.tsv.gz", "b.1\tle chat voit la mer\n")
+    given: dict[str, Any] = {}
+
+    def compare(**options: Any) -> Any:
+        given.update(options)
+        return languages.ComparisonTable([Row("ngrams-2", "", valid=2.0, test=2.5)], Path(), "", [])
+
+    monkeypatch.setattr(languages.fairseq_llrnn, "compare", compare)
+    argv = ["languages.py", str(tmp_path), str(tmp_path / "out"), "swahili", "--words", "3", "--seeds", "1", "2"]
+    monkeypatch.setattr(sys, "argv", [*argv, "--tries", "2", "--pretrained", "network"])
+    assert languages.main() == 0
+    assert given["seeds"] == [1, 2] and given["tries"] == 2 and given["pretrained"] == Path("network")
+
+
 def test_the_summary_has_the_best_row_of_each_family() -> None:
     rows = [
         Row("ngrams-2", "", valid=2.0, test=2.5),

@@ -223,10 +223,25 @@ def test_wrong_arguments(
     assert "forms: expected 1 forms, one for each question, found 2; parse again" in capsys.readouterr().err
 
 
+def test_pairs_are_chosen_by_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["funql_made.py", "--out", str(tmp_path)])
+    made.main()
+    files = ["--train", str(tmp_path / "funql_train.tsv"), "--test", str(tmp_path / "funql_test.tsv")]
+
+    def forms(*options: str) -> list[str]:
+        monkeypatch.setattr("sys.argv", ["funql_prepare.py", *files, "--out", str(tmp_path / "text"), *options])
+        prepare.main()
+        return (tmp_path / "text" / "train.form").read_text("utf-8").splitlines()
+
+    whole, ten = forms(), forms("--pairs", "10", "--seed", "2")
+    assert len(ten) == 10 and set(ten) <= set(whole) and ten != whole[:10]
+    assert forms("--pairs", "15", "--seed", "2")[:10] == ten != forms("--pairs", "10", "--seed", "3")
+
+
 # ---- the example ---------------------------------------------------------------------------------------------------
 
 
-QUICK = {"EPOCHS": "1", "RECOMBINED": "100", "COPIES": "1", "SEEDS": "1 2"}
+QUICK = {"EPOCHS": "1", "RECOMBINED": "100", "COPIES": "1", "SEEDS": "1 2", "PAIRS": "60"}
 
 
 @pytest.mark.slow
@@ -242,6 +257,7 @@ def test_the_example_runs_and_runs_again(tmp_path: Path, monkeypatch: pytest.Mon
         result = run_example("semantic_parsing/run.sh", tmp_path / "work", variables=QUICK)
         tables.append([line.split() for line in result.out.partition("== 6/6")[2].splitlines()])
     assert tables[0] == tables[1] and "trained already" in result.out
+    assert len((tmp_path / "work" / "text" / "train.form").read_text("utf-8").splitlines()) == 60
     rows = {row[0]: row[1:] for row in tables[0] if row}
     # an epoch teaches next to nothing, and still: name, exact, (each, seed), well-formed, …
     for name in ("both", "search"):
