@@ -23,6 +23,7 @@ from typing import Any
 
 from ledger import LEDGER, NOT_RECORDED
 
+from fairseq_llrnn.comparison.settings import OF_PIECES
 from fairseq_llrnn.errors import DataError, one_line_errors
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,9 +39,8 @@ FAMILIES = {  # end of the key: beginnings of names of rows, of which the valida
     "joined-others": ("joined-others",),
     "joined": ("joined",),
 }
-KINDS = ("pieces", "characters")  # of a mixture, if not of words
 JOINED = {"joined": "joined-others", "joined-others": "joined"}  # a mixture of all models: its baseline
-MIXED = ("mixed-softmax", *(f"mixed-{kind}" for kind in KINDS))
+MIXED = ("mixed-softmax", *(f"mixed-{kind}" for kind in OF_PIECES))
 COLUMNS = (("mixed-ours",), MIXED, ("ngrams",), ("softmax",), ("pieces",), ("ours",))
 PLACES = 4
 Run = dict[str, Any]
@@ -54,7 +54,7 @@ def runs_of(result: Mapping[str, Any], name: str) -> Iterator[Run]:
     for family, names in FAMILIES.items():
         if rows := [row for row in finished if row["name"].startswith(names)]:
             row = min(rows, key=lambda row: row["valid"])
-            kind = next((kind for kind in KINDS if family == "mixed-softmax" and kind in row["title"]), None)
+            kind = next((kind for kind in OF_PIECES if family == "mixed-softmax" and kind in row["title"]), None)
             best[f"mixed-{kind}" if kind else family] = row
     letters = unicodedata.normalize("NFKD", language.lower()).encode("ascii", "ignore").decode()
     place = f"{beginning or 'compare'}/{re.sub('[^a-z0-9]+', '-', letters)}"

@@ -15,7 +15,6 @@ from fairseq_llrnn import defaults
 from fairseq_llrnn.comparison.pieces import CHARACTERS
 from fairseq_llrnn.comparison.settings import (
     MODELS,
-    OF_PIECES,
     OURS,
     RATES,
     TRIALS,
@@ -139,10 +138,8 @@ def trials_of(model: str, settings: Comparison, seed: int) -> list[Job]:
         weights = sum(path.stat().st_size for path in weights_of(folder)) // 4
         rates = map(FineTuning, RATES[: settings.num_tries])
         return [Job(f"pretrained-{folder.name}", seed, rate, weights=weights) for rate in rates]
-    sizes: Sequence[int | None] = (None,)
-    if model in OF_PIECES:
-        of_words = QUICK_SIZES if settings.quick else PIECE_SIZES
-        sizes = (CHARACTERS,) if model == "characters" else of_words
+    of_pieces = {"pieces": QUICK_SIZES if settings.quick else PIECE_SIZES, "characters": (CHARACTERS,)}
+    sizes: Sequence[int | None] = of_pieces.get(model, (None,))
     return [Job(model, seed, trial, size) for size in sizes for trial in TRIALS[: settings.num_tries]]
 
 

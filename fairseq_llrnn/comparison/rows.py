@@ -49,7 +49,7 @@ class Scores:
 
     def bits_of_words(self) -> np.ndarray:
         """Return the bits of each word, and of each end of a sentence."""
-        return -np.bincount(self.word_of, self.tokens) / math.log(2)
+        return -self.by_word().tokens / math.log(2)
 
     def by_word(self) -> Scores:
         """Return the scores with words as tokens."""

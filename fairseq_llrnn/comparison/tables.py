@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fairseq_llrnn.comparison.bootstrap import RESAMPLES
-from fairseq_llrnn.comparison.rows import Row
+from fairseq_llrnn.comparison.rows import ALL, OTHERS, Row
 from fairseq_llrnn.comparison.settings import NEURAL, OF_PIECES, WITH_OURS
 from fairseq_llrnn.comparison.texts import Texts
 
-COMPARED_OTHERWISE = (*WITH_OURS, "joined-others", "joined")  # rows that are not another model
+COMPARED_OTHERWISE = (*WITH_OURS, OTHERS[0], ALL[0])  # rows that are not another model
 COLUMNS = {  # of files: of the terminal
     "model": "model",
     "bits/char valid": "valid",
@@ -146,7 +146,7 @@ def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int, spelling
             f"p = {p:.4f}, paired bootstrap over sentences with {RESAMPLES:,} resamples, which ignores the variation "
             "between seeds)."
         )
-    if (joined := next((row for row in done if row.name == "joined-others"), None)) is not None and joined.difference:
+    if (joined := next((row for row in done if row.name == OTHERS[0]), None)) is not None and joined.difference:
         value, low, high, p = joined.difference
         sentences.append(
             f"A mixture of all other models needs {_with_deviation(joined)}, and with ours, {joined.test - value:.3f} "
