@@ -1,7 +1,8 @@
 """The models of a comparison: their units, their priors, and the options of their trainings.
 
-All word models have an open vocabulary (prior/parts/open_vocabulary.py): character n-grams spell unknown words, and
-training reads the same share of rare words as unknown. So all models give a probability to every string.
+All models give a probability to every string. Word models have an open vocabulary (prior/parts/open_vocabulary.py):
+character n-grams spell unknown words, in networks together with a network of characters that sees the context
+(systems/speller). Training reads the same share of rare words as unknown.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ UPDATES, RATE_UPDATES = 100, 20
 START = 5.0  # seconds of a job before and after its training
 WORDS_PER_ROW = 8  # of our output layer, whose rows are shared
 WEIGHTS_PER_SECOND = 1.2e10  # of a training on a core: weights times tokens
-EPOCHS = {"softmax": 19, "softmax-unigram": 19, "pieces": 45, "characters": 60, "suffixes": 20, "lexicon": 20}
+EPOCHS = {"softmax": 19, "softmax-unigram": 19, "pieces": 45, "characters": 60, "suffixes": 28, "lexicon": 28}
+SPELLED = 1.3  # seconds of a training that also spells, relative to one that does not
 PASSES = 4  # epochs of a fine-tuning
 PRETRAINED_PER_SECOND = 3.5e9  # weights times words
 SMALL_FILES = 5_000_000  # bytes of texts, priors and results of a job
@@ -71,14 +73,19 @@ class Job:
     @property
     def place(self) -> Path:
         """The folder of the job below the output folder."""
-        closed = "-closed" if self.is_closed else ""
+        spelling = "-closed" if self.is_closed else "-spelled" if self.has_speller else ""
         inputs = f"-{self.inputs}" if self.inputs else ""
-        return Path("models") / f"{self.model}{inputs}" / f"{self.setting}{closed}-seed{self.seed}"
+        return Path("models") / f"{self.model}{inputs}" / f"{self.setting}{spelling}-seed{self.seed}"
 
     @property
     def has_words(self) -> bool:
         """Whether its units are words."""
         return self.size is None and not isinstance(self.trial, FineTuning)
+
+    @property
+    def has_speller(self) -> bool:
+        """Whether a network spells unknown words."""
+        return self.has_words and self.trial is not None and not self.is_closed
 
     def num_weights(self, texts: Texts) -> int:
         """Return an estimate of the number of weights: tied embeddings and an LSTM, or those pretrained."""
@@ -94,6 +101,7 @@ class Job:
             return START + units * PASSES * weights / PRETRAINED_PER_SECOND
         if self.size is not None:
             units = max(units, texts.num_characters / CHARACTERS_PER_PIECE[self.size])
+        units *= SPELLED if self.has_speller else 1
         return START + units * min(epochs, EPOCHS[self.model]) * weights / WEIGHTS_PER_SECOND
 
     def bytes(self, texts: Texts) -> int:
@@ -149,8 +157,9 @@ def recipe_of(job: Job, text: Path, texts: Texts, settings: Comparison) -> Recip
         return replace(Recipe.softmax(), features=())
     sources = settings.sources
     casing = LexiconOptions(keep_case=sources.keep_case, lower=sources.lower)
-    is_open = None if job.is_closed else settings.open_vocabulary
-    words = Recipe(text=str(text), words=casing, open_vocabulary=is_open, workers=1)
+    spelling = settings.open_vocabulary
+    opened = replace(spelling, kind="neural") if job.has_speller else None if job.is_closed else spelling
+    words = Recipe(text=str(text), words=casing, open_vocabulary=opened, workers=1)
     if job.model == "softmax":
         return replace(words, top_words="all", background="uniform")
     if job.model == "softmax-unigram":

@@ -160,9 +160,11 @@ def _methods(rows: Sequence[Row], tries: int, spelling: Sequence[str | Path]) ->
     names = {row.name for row in rows}
     has_pieces, is_pretrained = not names.isdisjoint(OF_PIECES), any(name.startswith("pretrained") for name in names)
     networks = [row for row in rows if row.name in NEURAL]
-    has_words = any(row.name in NEURAL and row.name not in OF_PIECES or row.name.startswith("ngrams") for row in rows)
+    has_networks = any(row.name in NEURAL and row.name not in OF_PIECES for row in rows)
+    has_words = has_networks or any(row.name.startswith("ngrams") for row in rows)
     spellers = " and ".join(["character n-grams", *(Path(lexicon).name for lexicon in spelling)])
-    strings = [f"{spellers} spell unknown words"] if has_words else []
+    added = ", in networks together with a network of characters that sees the context" if has_networks else ""
+    strings = [f"{spellers} spell unknown words{added}"] if has_words else []
     strings += ["pieces and characters include bytes"] if has_pieces else []
     strings += ["the tokens of the pretrained network write every string"] if is_pretrained else []
     sentences = [

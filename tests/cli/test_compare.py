@@ -67,7 +67,7 @@ def test_the_figures_are_those_of_llrnn_score(compared: tuple[Path, str], corpus
     rows = {row["name"]: row for row in json.loads((out / "result.json").read_text())["rows"]}
     bits = []
     for seed in (1, 2):
-        place = out / "models" / "suffixes" / f"{rows['suffixes']['setting']}-seed{seed}"
+        place = out / "models" / "suffixes" / f"{rows['suffixes']['setting']}-spelled-seed{seed}"
         path = place / "model" / "checkpoint_best.pt"
         scored = shell.run("llrnn", "score", "--path", path, "--open", "--json", corpus / "test.txt")
         bits.append(json.loads(scored.out)["bits_per_character"])
@@ -126,7 +126,7 @@ def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tm
     options = ["--tries", 1, "--max-epoch", 1, "--models"]
     command = ["llrnn", "compare", *texts(corpus), "--out", tmp_path / "out", *options]
     shell.run(*command, "ngrams")
-    place = tmp_path / "out" / "models" / "softmax" / "dropout0.4-width256-rate0.004-seed1"
+    place = tmp_path / "out" / "models" / "softmax" / "dropout0.4-width256-rate0.004-spelled-seed1"
     place.mkdir(parents=True)
     (place / "data").write_text("")
     done = shell.run(*command, "ngrams", "softmax")

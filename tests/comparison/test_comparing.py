@@ -65,8 +65,8 @@ def test_a_stop_loses_nothing(files: Sequence[Path], tmp_path: Path, monkeypatch
 
 def test_a_training_may_be_stopped_after_its_best_epoch(files: Sequence[Path], tmp_path: Path) -> None:
     """Its log has no best epoch: that was in the run before."""
-    settings = Comparison(tmp_path / "out", None, *files, models=["suffixes"])
-    job = trials_of("suffixes", settings, 1)[0]
+    settings = Comparison(tmp_path / "out", None, *files, models=["characters"])
+    job = trials_of("characters", settings, 1)[0]
     place = tmp_path / "out" / job.place
 
     class Resumed:

@@ -48,12 +48,17 @@ def test_chosen_models(settings: dict[str, Any], expected: list[str]) -> None:
     assert chosen_models(TEXTS, Comparison(OUT, **settings)) == expected
 
 
-def test_a_closed_dictionary_has_no_open_vocabulary() -> None:
-    job = Job("softmax", 1, TRIALS[0])
-    closed = Job("softmax", 1, TRIALS[0], is_closed=True)
+def test_a_network_of_characters_spells_unknown_words_of_networks() -> None:
+    """A closed dictionary has no open vocabulary."""
+    job, closed = Job("softmax", 1, TRIALS[0]), Job("softmax", 1, TRIALS[0], is_closed=True)
     assert job.place != closed.place and job.setting == closed.setting
-    assert recipe_of(job, Path("a"), TEXTS, Comparison(OUT)).open_vocabulary is not None
-    assert recipe_of(closed, Path("a"), TEXTS, Comparison(OUT)).open_vocabulary is None
+    settings = Comparison(OUT, spelling_lexicon=["list.txt"])
+    kinds = []
+    for each in (job, closed, Job("ngrams-3", 1)):
+        opened = recipe_of(each, Path("a"), TEXTS, settings).open_vocabulary
+        assert opened is None or opened.lexicon == ("list.txt",)
+        kinds.append(opened and opened.kind)
+    assert kinds == ["neural", None, "characters"]
 
 
 def test_estimates() -> None:

@@ -192,12 +192,13 @@ def test_the_paragraph_has_only_what_was_done() -> None:
         return tables.paragraph(rows, TEXTS, "my text", 2, ["language:hu", Path("a/hu_HU.dic")])
 
     ngrams = paragraph([result("ngrams-2")])
-    assert "character n-grams and language:hu and hu_HU.dic spell unknown words" in ngrams
+    assert "character n-grams and language:hu and hu_HU.dic spell unknown words." in ngrams
     assert not any(w in ngrams for w in ("tried", "stops", "seeds", "pieces"))
     pretrained = paragraph([result("pretrained-a")])
     assert "learning rates that were tried is 2." in pretrained and "own tokenizer" in pretrained
     assert not any(word in pretrained for word in ("dropout", "pieces", "character n-grams"))
     seeds = paragraph([result("suffixes"), result("suffixes", 2, 2.0)], [result("softmax", is_converged=False)])
+    assert "spell unknown words, in networks together with a network of characters that sees the context." in seeds
     assert "The number of seeds is 1 to 2." in seeds and "until the last epoch: softmax." in seeds
     assert "needs 1.417 bits (standard deviation over 2 seeds: 0.589), the best other model (softmax) 1.000 " in seeds
 
