@@ -34,6 +34,7 @@ OURS = (
     "models.llrnn_lstm", "models.llrnn_transformer",
 )  # fmt: skip
 registry.load_all("plugins")
+importlib.import_module(f"{__name__}.models.speller_options")  # after systems: the order of parameters in checkpoints
 load_safely()
 provide_removed_names()
 utils.clip_grad_norm_ = clip_where_gradients_are(utils.clip_grad_norm_)

@@ -13,11 +13,12 @@ from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import ClassWords
 from fairseq_llrnn.open_vocabulary.number_strings import GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
+from fairseq_llrnn.open_vocabulary.spelled import SpelledStrings
+from fairseq_llrnn.open_vocabulary.speller import NeuralSpeller
+from fairseq_llrnn.open_vocabulary.speller_sizes import SpellerSizes
 from fairseq_llrnn.open_vocabulary.spelling_lexicon import SpellingLexicon
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 from fairseq_llrnn.systems.speller import KIND
-from fairseq_llrnn.systems.speller.network import NeuralSpeller, SpellerSizes
-from fairseq_llrnn.systems.speller.spelled import SpelledStrings
 
 RARE = "aab ab abba b ba bbab aa".split()
 KNOWN = ["<s>", "<pad>", "</s>", "<unk>", "a", "b", "ab", "ba", "abba"]

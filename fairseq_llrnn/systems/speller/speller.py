@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairseq_llrnn.open_vocabulary.speller_sizes import SpellerSizes
 from fairseq_llrnn.open_vocabulary.vocabulary import register_speller
-from fairseq_llrnn.systems.speller import KIND, SpellerSizes
+from fairseq_llrnn.systems.speller import KIND
 
 if TYPE_CHECKING:
     from fairseq_llrnn.open_vocabulary.open_strings import Speller
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 @register_speller(KIND)
 def neural_speller(head: Any, table: OpenTable, sizes: Any) -> Speller:
     """Return the network. sizes: SpellerSizes, or None for the default."""
-    from fairseq_llrnn.systems.speller.network import NeuralSpeller
-    from fairseq_llrnn.systems.speller.spelled import SpelledStrings
+    from fairseq_llrnn.open_vocabulary.spelled import SpelledStrings
+    from fairseq_llrnn.open_vocabulary.speller import NeuralSpeller
 
     spelled = head.prior.session.memoize(KIND, lambda: SpelledStrings(table.vocabulary, table.words))
     return NeuralSpeller(

@@ -17,12 +17,12 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.head import Exact, LogLinearHead
+from fairseq_llrnn.open_vocabulary.speller_sizes import SpellerSizes
 from fairseq_llrnn.output.feature_weights import row_scores
 from fairseq_llrnn.output.learned_temperature import learned_temperature
 from fairseq_llrnn.output.sampled import Sampled
 from fairseq_llrnn.prior import Prior
 from fairseq_llrnn.prior.parts.open_vocabulary import open_words
-from fairseq_llrnn.systems.speller.network import SpellerSizes
 from llrnn_research.output_trees.output_tree import OutputTree, TreeOptions
 from llrnn_research.output_trees.tree import Tree
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Optional  # fairseq reads Optional[X] from its
 
 from fairseq.dataclass import FairseqDataclass
 
+from fairseq_llrnn.open_vocabulary.speller_sizes import SpellerSizes
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, check_dropouts, check_sizes
-from fairseq_llrnn.systems.speller import SpellerSizes
 
 
 @dataclass

@@ -10,10 +10,10 @@ from small_priors import SYMBOLS
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.open_vocabulary.speller_sizes import SpellerSizes
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_words
-from fairseq_llrnn.systems.speller.network import SpellerSizes
 from fairseq_llrnn.testing import check_class_features
 
 H = 3

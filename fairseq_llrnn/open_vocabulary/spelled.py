@@ -29,8 +29,8 @@ from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CELLS, CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import FOLDS, fold_of
+from fairseq_llrnn.open_vocabulary.lexicon_background import Blend, LexiconBackground
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
-from fairseq_llrnn.systems.speller.lexicon_background import Blend, LexiconBackground
 
 KEPT_CELLS = 1 << 26  # 256 MiB
 KEPT_STRINGS = 1 << 17  # 180 MiB

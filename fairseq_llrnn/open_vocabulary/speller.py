@@ -48,9 +48,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, FIRST, OTHER
 from fairseq_llrnn.open_vocabulary.open_strings import Speller
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
+from fairseq_llrnn.open_vocabulary.spelled import WHOLE, Spelled, SpelledStrings, starts_of
+from fairseq_llrnn.open_vocabulary.speller_sizes import SpellerSizes
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST, LONGEST_DRAWN, draw_columns
-from fairseq_llrnn.systems.speller import SpellerSizes as SpellerSizes
-from fairseq_llrnn.systems.speller.spelled import WHOLE, Spelled, SpelledStrings, starts_of
 
 KINDS = 8  # most kinds K
 AT_ONCE = 64  # places searched together

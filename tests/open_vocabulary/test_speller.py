@@ -10,15 +10,16 @@ from drawn_strings import check_drawn
 from tiny_speller import ALPHABET, CLASSES, KNOWN, RARE, WORDS, H, spelled_of, speller, tiny
 from torch import Tensor
 
+from fairseq_llrnn.open_vocabulary import spelled
+from fairseq_llrnn.open_vocabulary import speller as network
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import FOLDS, fold_of, read_class_words
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture, OpenWords
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
+from fairseq_llrnn.open_vocabulary.spelled import SpelledStrings
+from fairseq_llrnn.open_vocabulary.speller import NeuralSpeller, best_strings, draw_strings
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST
-from fairseq_llrnn.systems.speller import network, spelled
-from fairseq_llrnn.systems.speller.network import NeuralSpeller, best_strings, draw_strings
-from fairseq_llrnn.systems.speller.spelled import SpelledStrings
 
 
 def by_definition(model: NeuralSpeller, table: OpenTable, hidden: Tensor, string: str, alias: bool = False) -> Tensor:
@@ -233,7 +234,7 @@ def test_places_that_are_searched_side_by_side_are_those_searched_alone(monkeypa
     for hidden, o, found in zip(states, classes, together, strict=True):
         assert best_strings(strings.speller, strings.speller.spelled, hidden[None], np.array([o])) == [found]
     ids = strings.strings(states, classes, None)
-    monkeypatch.setattr("fairseq_llrnn.systems.speller.network.AT_ONCE", 3)
+    monkeypatch.setattr("fairseq_llrnn.open_vocabulary.speller.AT_ONCE", 3)
     np.testing.assert_array_equal(ids, strings.strings(states, classes, None))
 
 
@@ -269,7 +270,7 @@ def test_strings_are_drawn_as_probable_as_they_are(characters: str) -> None:
 
 
 def test_what_is_too_long_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_llrnn.systems.speller.network.LONGEST_DRAWN", 50)
+    monkeypatch.setattr("fairseq_llrnn.open_vocabulary.speller.LONGEST_DRAWN", 50)
     strings, hidden = opened()
     with torch.no_grad():
         strings.speller.output.bias[0] = -50.0  # it hardly ever ends

@@ -11,9 +11,9 @@ from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END
 from fairseq_llrnn.open_vocabulary.compounds import Compounds
 from fairseq_llrnn.open_vocabulary.listed_strings import ListedStrings
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
+from fairseq_llrnn.open_vocabulary.spelled import SpelledStrings, starts_of
+from fairseq_llrnn.open_vocabulary.speller import best_strings
 from fairseq_llrnn.open_vocabulary.spelling_lexicon import SpellingLexicon
-from fairseq_llrnn.systems.speller.network import best_strings
-from fairseq_llrnn.systems.speller.spelled import SpelledStrings, starts_of
 
 LISTED = ListedStrings.of({"abbb": 3.0, "aabb": 1.0, "bb": 1.0, "ab": 5.0})
 SHARES = np.array([[0.4, 0.1, 0.0], [0.2, 0.1, 0.1]])
