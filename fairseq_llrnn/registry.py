@@ -12,8 +12,6 @@
                that registers them (evidence/rules.py)
     cells      kinds of recurrent cells: a module that registers           cells.py
                them (networks/recurrent.py)
-    spellers   kinds of open vocabularies: a module that registers         speller.py
-               their spellers (open_vocabulary/open_strings.py)
     user_code  options with names of the user's code: a module             user_code.py
                (plugin/compat/loading.py)
     readers    lexicons, `llrnn prior --lexicon NAME:FILE`: a function
@@ -49,7 +47,6 @@ FILES = {  # patterns of a group in this package
     "evidence": ("systems/*/evidence.py",),
     "explain": ("systems/*/explain.py",),
     "cells": ("systems/*/cells.py",),
-    "spellers": ("systems/*/speller.py",),
     "user_code": ("systems/*/user_code.py",),
     "readers": (),
 }
@@ -64,7 +61,6 @@ OFFERED = {
     "experts": "experts --expert --reverse-expert --lm-expert",
     "reranking": "rescore report phrases",
     "regularisation": "--weight-drop --activation-penalty --change-penalty",
-    "speller": "neural --speller-embed-dim --speller-hidden-size --speller-dropout",
     "terms": "terms --terms --term-strength --term-forms --source-lexicon --invented-terms",
 }
 RESEARCH = {

@@ -11,7 +11,6 @@ from fairseq_llrnn.files.toml import parsed_toml
 from fairseq_llrnn.settings import (
     IS_PLACE,
     Key,
-    OneOf,
     Option,
     Settings,
     SettingsType,
@@ -69,9 +68,6 @@ def _argument(key: Key, option: Option) -> dict[str, Any]:
     literals = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
     if literals and all(part is type(None) or get_origin(part) is Literal for part in parts):
         return {**keywords, "choices": literals}
-    words = next((note.words for note in key.about if isinstance(note, OneOf)), None)
-    if words is not None and not option.list_of_commas:
-        return {**keywords, "choices": [*words()]}
     keywords["metavar"] = option.metavar
     if option.alone is not None:
         return {**keywords, "nargs": "?", "const": str(option.alone)}

@@ -2,7 +2,7 @@
 
 All models give a probability to every string. Word models have an open vocabulary (prior/parts/open_vocabulary.py):
 character n-grams spell unknown words, in networks together with a network of characters that sees the context
-(systems/speller). Training reads the same share of rare words as unknown.
+(open_vocabulary/speller.py). Training reads the same share of rare words as unknown.
 """
 
 from __future__ import annotations

@@ -12,6 +12,10 @@ alphabet.py          strings as rows of symbols
 open_table.py        ids of strings, and their log-probabilities in the classes
 open_strings.py      strings in a head: input ids, and scores
 spelling.py          sampled strings, or the most probable one
+speller.py           a network that spells, in addition to the n-grams
+spelled.py             its input and output
+lexicon_background.py  a lexicon in its background
+speller_sizes.py       its sizes
 
 spelling_lexicon.py  a lexicon in the classes, as a mixture of
 listed_strings.py      the words of a list

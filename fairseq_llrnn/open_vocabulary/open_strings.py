@@ -2,13 +2,6 @@
 
 Sizes: V words, O open classes, N positions or targets, m strings, F features, H hidden width.
 
-A `Speller` spells strings of open classes in addition to the n-grams, if the open vocabulary is of its kind.
-
-    @register_speller("neural")                 in a module that registry.py finds in the group `spellers`
-    def my_speller(head, table, sizes): return MySpeller(…)
-
-A prior of such a kind stores the words of its classes (`OpenVocabulary.class_words`).
-
 An `OpenMixture` scores the open classes, given a hidden state: the probability of a word outside the dictionary, and
 of each class. The background gives <unk> the weight b(K, <unk>), of which class o has the share π_o. So Z has a term
 b(K, <unk>) π_o exp(aᵀφ(o)) for each class, and with
@@ -31,46 +24,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
-from fairseq_llrnn.open_vocabulary.vocabulary import KIND, SPELLED, OpenVocabulary, kinds
+from fairseq_llrnn.open_vocabulary.spelled import SpelledStrings
+from fairseq_llrnn.open_vocabulary.speller import Speller
+from fairseq_llrnn.open_vocabulary.speller_sizes import SpellerSizes
+from fairseq_llrnn.open_vocabulary.vocabulary import NEURAL, OpenVocabulary
 from fairseq_llrnn.output.class_source import ClassSource, Head
 from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.output.feature_weights import SparseRows, at_least_float32, row_scores
 
 if TYPE_CHECKING:
     from fairseq_llrnn.output.records import Batch, RowPair
-
-
-class Speller(nn.Module):
-    """A module that spells strings, given the state that predicts them."""
-
-    hidden_size: int  # H
-
-    def untouched(self) -> Tensor:
-        """Return 0 as a function of every parameter, so that all have a gradient if there is nothing to spell."""
-        raise NotImplementedError
-
-    def log_strings(self, states: Tensor, ids: np.ndarray, log_ngrams: Tensor) -> Tensor:
-        """Return log P(w | state, o) of the strings with these ids: states (m, H), log P_o(w | w ∉ V) (m, O) ->
-        (m, O).
-        """
-        raise NotImplementedError
-
-    def write(
-        self, table: OpenTable, states: Tensor, classes: np.ndarray, random: np.random.Generator | None,
-        strings: np.ndarray,
-    ) -> np.ndarray:  # fmt: skip
-        """Write the ids of spelled strings into `strings` (m,), and return where it spells nothing, (m,) bool.
-
-        Args:
-            states: (m, H). random: to draw strings. None: the most probable ones.
-        """
-        raise NotImplementedError
 
 
 class OpenMixture(ExactBuffers):
@@ -127,7 +96,7 @@ class OpenWords(ClassSource):
             table: the ids of strings.
             num_words: V.
             unk: the token for strings outside the dictionary.
-            speller: of strings, in addition to the n-grams.
+            speller: a network that spells strings, in addition to the n-grams.
         """
         super().__init__()
         self.mixture, self.table, self.num_words, self.unk, self.speller = mixture, table, num_words, unk, speller
@@ -135,17 +104,18 @@ class OpenWords(ClassSource):
         self._string_rows: tuple[Tensor, ...] = ()  # of the table, on the device of the last tokens
 
     @classmethod
-    def of(cls, head: Head, table: OpenTable | None, sizes: Any = None) -> OpenWords:
-        """Build the source of a head. sizes: as in `open_words` (prior/parts/open_vocabulary.py).
+    def of(cls, head: Head, table: OpenTable | None, sizes: SpellerSizes | None = None) -> OpenWords:
+        """Build the source of a head. sizes: of the speller (None: the default ones).
 
         Raises:
-            OptionError: sizes without a speller that uses them, or no table.
+            OptionError: sizes without a speller, or no table.
         """
-        kind = KIND if table is None else table.vocabulary.kind
-        # if it is KIND, n-grams spell alone
-        speller = SPELLED[kind](head, table, sizes) if kind != KIND and kind in kinds() else None
-        if table is None or (speller is None and sizes is not None):
+        if table is None or (sizes is not None and table.vocabulary.kind != NEURAL):
             raise OptionError(NO_SPELLER)
+        speller = None
+        if table.vocabulary.kind == NEURAL:
+            spelled = head.prior.session.memoize("spelled", lambda: SpelledStrings(table.vocabulary, table.words))
+            speller = Speller(spelled, head.hidden_size, sizes or SpellerSizes())
         names = head.prior.output.features.names
         mixture = OpenMixture(table.vocabulary, int(head.output.class_of[head.unk]), names)
         return cls(mixture, table, head.num_words, head.unk, speller)

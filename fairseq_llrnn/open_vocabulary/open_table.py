@@ -3,7 +3,7 @@
 Sizes: V words, O open classes. Ids from V on are strings (features/dictionary.py). A word of the dictionary also has
 such an id, its *alias*, by which training reads and scores it as if the dictionary lacked it. Probabilities are
 conditioned on strings outside the dictionary: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)). For an alias, the sum excludes its own
-word. If another speller learns from rare words, too (open_strings.py), an alias uses the distributions without its part
+word. If a network spells, too (speller.py), an alias uses the distributions without its part of the rare words
 (classes.py).
 
 Ids live as long as the process.

@@ -46,33 +46,30 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, FIRST, OTHER
-from fairseq_llrnn.open_vocabulary.open_strings import Speller
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.spelled import WHOLE, Spelled, SpelledStrings, starts_of
 from fairseq_llrnn.open_vocabulary.speller_sizes import SpellerSizes
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST, LONGEST_DRAWN, draw_columns
 
-KINDS = 8  # most kinds K
+MOST_KINDS = 8  # K is at most this
 AT_ONCE = 64  # places searched together
 CELLS = 1 << 22  # positions × kinds × symbols in one chunk, without a gradient
 
 
-class NeuralSpeller(Speller):
+class Speller(nn.Module):
     """P(w | h, o) of strings outside the dictionary (module docstring)."""
 
-    def __init__(
-        self, num_classes: int, num_symbols: int, hidden_size: int, sizes: SpellerSizes,
-        spelled: SpelledStrings | None = None,
-    ) -> None:  # fmt: skip
-        """num_classes: O. num_symbols: A. hidden_size: H. spelled: strings of a table, required for ids."""
+    def __init__(self, spelled: SpelledStrings, hidden_size: int, sizes: SpellerSizes) -> None:
+        """spelled: the strings of a table. hidden_size: H."""
         super().__init__()
-        self.spelled = spelled
-        self.num_classes, self.num_symbols, self.hidden_size = num_classes, num_symbols, hidden_size
+        self.spelled, self.hidden_size = spelled, hidden_size
+        num_classes, num_symbols = len(spelled.vocabulary.names), spelled.alphabet.size
+        self.num_symbols = num_symbols
         self.characters = nn.Embedding(num_symbols + 1, sizes.embed_dim)
         self.start = nn.Linear(hidden_size, 2 * sizes.hidden_size)
         self.lstm = nn.LSTM(sizes.embed_dim, sizes.hidden_size, batch_first=True)
         self.inner = nn.Linear(sizes.hidden_size, sizes.embed_dim)
-        self.num_kinds = min(KINDS, num_classes)
+        self.num_kinds = min(MOST_KINDS, num_classes)
         self.kinds = nn.Embedding(self.num_kinds, sizes.embed_dim)
         self.shares = nn.Parameter(torch.randn(num_classes, self.num_kinds))  # q before softmax
         self.output = nn.Linear(sizes.embed_dim, num_symbols)  # u and d
@@ -175,16 +172,18 @@ class NeuralSpeller(Speller):
     # ---- strings of a table ------------------------------------------------------------------------------------------
 
     def log_strings(self, states: Tensor, ids: np.ndarray, log_ngrams: Tensor) -> Tensor:
-        assert self.spelled is not None
+        """Return log P(w | h, o) of the strings with these ids: states (m, H), log P_o(w | w ∉ V) (m, O) -> (m, O)."""
         return self.log_probs(states, self.spelled.of(ids), log_ngrams)
 
     def write(
         self, table: OpenTable, states: Tensor, classes: np.ndarray, random: np.random.Generator | None,
         strings: np.ndarray,
     ) -> np.ndarray:  # fmt: skip
-        """Write strings sampled from the mixture, or the best candidates of network and n-grams (see Speller)."""
+        """Write the ids of spelled strings into `strings` (m,), and return where n-grams spell instead, (m,) bool.
 
-        assert self.spelled is not None
+        Args:
+            states: (m, H). random: to draw strings. None: the best candidates of network and n-grams.
+        """
         if random is None:
             for start in range(0, len(classes), AT_ONCE):
                 rows = slice(start, start + AT_ONCE)
@@ -229,7 +228,7 @@ BEAM = 16
 class _Writers:
     """Prefixes of strings, each of one kind, and the state of the network after them."""
 
-    def __init__(self, speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, kinds: Tensor) -> None:
+    def __init__(self, speller: Speller, spelled: SpelledStrings, hidden: Tensor, kinds: Tensor) -> None:
         """hidden: (m, H). kinds: (m,)."""
         self.speller, self.spelled, self.kinds = speller, spelled, kinds
         self.ngrams = spelled.model(WHOLE)
@@ -267,7 +266,7 @@ class _Writers:
 
 @torch.no_grad()
 def draw_strings(
-    speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray, random: np.random.Generator
+    speller: Speller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray, random: np.random.Generator
 ) -> list[str]:
     """Sample a string of each class (m,) from N(· | h, o), with h from hidden (m, H)."""
     kinds = draw_columns(speller.log_shares.exp().double().cpu().numpy()[classes], random)
@@ -288,7 +287,7 @@ def draw_strings(
 
 @torch.no_grad()
 def best_strings(
-    speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray
+    speller: Speller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray
 ) -> list[Sequence[str]]:
     """Return at most BEAM strings of N(· | h, o) at each place, the most probable ones that the beam search finds.
 

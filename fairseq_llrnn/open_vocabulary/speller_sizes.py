@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SpellerSizes:
-    """The sizes of a speller."""
+    """The sizes of the network that spells (speller.py)."""
 
     embed_dim: int = 32  # E
     hidden_size: int = 128  # D

@@ -11,10 +11,10 @@ dictionary keep their meaning. open_strings.py has r_o and p(<unk> | K).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -24,32 +24,9 @@ from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams, Level
 from fairseq_llrnn.open_vocabulary.classes import ClassWords, read_class_words
 from fairseq_llrnn.open_vocabulary.number_strings import DIGITS, SEPARATORS, GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.spelling_lexicon import read_spelling_lexicon
-from fairseq_llrnn.registry import load_all, lost
 
-KIND = "characters"  # spelled by character n-grams
-Make = TypeVar("Make", bound=Callable[..., Any])
-SPELLED: dict[str, Callable[..., Any]] = {}  # other kinds -> the function that makes a Speller (open_strings.py)
+KINDS = CHARACTERS, NEURAL = ("characters", "neural")  # spelled by character n-grams, or also by a network (speller.py)
 MOST_SYMBOLS = 2**20  # so that keys of grams stay within 64 bits
-
-
-def register_speller(kind: str) -> Callable[[Make], Make]:
-    """Register a kind of open vocabulary and the function that makes its speller, in a module that imports no torch.
-
-    The function gets a head, its table, the values of options (None: defaults), and X if it is not the head's H
-    (open_strings.py).
-    """
-
-    def register(make: Make) -> Make:
-        SPELLED[kind] = make
-        return make
-
-    return register
-
-
-def kinds() -> tuple[str, ...]:
-    """Return all kinds of open vocabularies."""
-    load_all("spellers")
-    return (KIND, *SPELLED)
 
 
 @dataclass(frozen=True)
@@ -62,8 +39,8 @@ class OpenVocabulary:
     strings: StringDistributions
     log_outside: np.ndarray  # (O,) float64, log(1 − Σ_{v ∈ V} P_o(v))
     word_shares: np.ndarray  # (V,) float64, share of a word's tokens that training reads as unknown; mostly 0
-    kind: str = KIND
-    class_words: ClassWords | None = None  # of all other kinds
+    kind: str = CHARACTERS
+    class_words: ClassWords | None = None  # for the network
 
     def input_signatures(self, words: Signatures) -> Signatures:
         """Return ψ of V words, then ψ of the O classes, restricted to the features of ψ."""
@@ -122,9 +99,8 @@ def read_open_vocabulary(
     """
     classes, order = description["classes"], description["order"]
     kind = description["kind"]
-    if kind not in kinds() or not isinstance(order, int) or not 0 < order <= 64:
-        reason = lost(str(kind))
-        raise ValueError(f"the kind of the open vocabulary is unknown, {kind!r}" + (f"; {reason}" if reason else ""))
+    if kind not in KINDS or not isinstance(order, int) or not 0 < order <= 64:
+        raise ValueError(f"the kind of the open vocabulary is unknown, {kind!r}")
     if not (isinstance(classes, list) and classes and all(isinstance(name, str) for name in classes)):
         raise ValueError("the open vocabulary names no classes")
 
@@ -163,13 +139,11 @@ def read_open_vocabulary(
     strings = StringDistributions(model, GeometricNumbers(*parts), geometric, lexicon)
     table = FeatureTable(tuple(names), offsets, indices, values)
     class_words = None
-    if description["kind"] != KIND:
+    if kind == NEURAL:
         kept = {f"rare_{name}": integers(f"rare_{name}") for name in ("letters", "lengths", "classes")}
         kept["rare_log_outside"] = numbers("rare_log_outside")
         class_words = read_class_words(kept, num_classes, model.alphabet)
-    return OpenVocabulary(
-        tuple(classes), table, log_shares, strings, log_outside, word_shares, description["kind"], class_words
-    )
+    return OpenVocabulary(tuple(classes), table, log_shares, strings, log_outside, word_shares, kind, class_words)
 
 
 def _read_characters(alphabet: Alphabet, num_classes: int, order: int, integers: Any) -> CharacterNGrams:

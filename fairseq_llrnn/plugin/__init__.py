@@ -27,6 +27,8 @@ from fairseq_llrnn.plugin.compat.counted_gpus import clip_where_gradients_are
 from fairseq_llrnn.plugin.compat.numpy_names import provide_removed_names
 from fairseq_llrnn.plugin.compat.task_checkpoints import load_safely
 from fairseq_llrnn.plugin.compat.user_errors import runs_fairseq, say_errors_plainly
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
+from fairseq_llrnn.plugin.models.speller_options import SpellerExtension
 from fairseq_llrnn.plugin.names import MODULES
 
 OURS = (
@@ -34,7 +36,7 @@ OURS = (
     "models.llrnn_lstm", "models.llrnn_transformer",
 )  # fmt: skip
 registry.load_all("plugins")
-importlib.import_module(f"{__name__}.models.speller_options")  # after systems: the order of parameters in checkpoints
+EXTENSIONS.append(SpellerExtension())  # after systems, as in checkpoints: optimisers number the parameters
 load_safely()
 provide_removed_names()
 utils.clip_grad_norm_ = clip_where_gradients_are(utils.clip_grad_norm_)

@@ -29,7 +29,6 @@ from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers.word_counts import language_of_place
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
-from fairseq_llrnn.open_vocabulary.vocabulary import kinds
 from fairseq_llrnn.settings import (
     NOT_KEPT,
     OBJECT,
@@ -152,14 +151,13 @@ class OpenOptions(Settings):
     """Classes of words outside the dictionary."""
 
     kind: Annotated[
-        str,
-        OneOf(kinds),
+        Literal["characters", "neural"],
         Option("--open-vocabulary", OF_WORDS),
         Doc(
             "give every string a probability: <unk> becomes classes of unknown words, learned from the rare words of "
             "the counted text (or of the dictionary). Each class has features and a distribution over all strings: "
             "character n-grams (characters), or also a network that sees the context and is trained with the model "
-            "(neural, of the system speller)"
+            "(neural)"
         ),
     ] = "characters"
     floor: Annotated[

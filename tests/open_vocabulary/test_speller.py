@@ -11,18 +11,17 @@ from tiny_speller import ALPHABET, CLASSES, KNOWN, RARE, WORDS, H, spelled_of, s
 from torch import Tensor
 
 from fairseq_llrnn.open_vocabulary import spelled
-from fairseq_llrnn.open_vocabulary import speller as network
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import FOLDS, fold_of, read_class_words
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture, OpenWords
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.spelled import SpelledStrings
-from fairseq_llrnn.open_vocabulary.speller import NeuralSpeller, best_strings, draw_strings
+from fairseq_llrnn.open_vocabulary.speller import Speller, best_strings, draw_strings
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST
 
 
-def by_definition(model: NeuralSpeller, table: OpenTable, hidden: Tensor, string: str, alias: bool = False) -> Tensor:
+def by_definition(model: Speller, table: OpenTable, hidden: Tensor, string: str, alias: bool = False) -> Tensor:
     """log N of one string and all classes, and of what begins so and does not end there: (2, CLASSES)."""
     spelled = spelled_of(table)
     assert spelled is not None
@@ -83,7 +82,7 @@ def test_one_by_one_is_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     together = model.log_neural(hidden, spelled_of(table).of(asked(table, STRINGS)))
     alone = [model.log_neural(h[None], spelled_of(table).of_strings([w])) for h, w in zip(hidden, STRINGS, strict=True)]
     torch.testing.assert_close(together, torch.cat(alone))
-    monkeypatch.setattr(network, "CELLS", 60)
+    monkeypatch.setattr("fairseq_llrnn.open_vocabulary.speller.CELLS", 60)
     with torch.no_grad():
         torch.testing.assert_close(model.log_neural(hidden, spelled_of(table).of(asked(table, STRINGS))), together)
 

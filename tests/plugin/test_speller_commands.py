@@ -118,22 +118,6 @@ def test_bf16_products_leave_the_spelling_in_float32(world: World, opened: str) 
     assert bool(loss.isfinite().all()) and made.model.decoder.head.open_words.speller.gate.grad.dtype == torch.float32
 
 
-@pytest.mark.parametrize("mode", ["only", "add"])
-def test_words_are_read_and_spelled_by_characters(mode: str, world: World, opened: str) -> None:
-    """Both networks of characters in one model: the one reads an unknown word, the other one has written it."""
-    reading = ["--input-characters", "cnn", "--character-embed-dim", "4", "--character-filters", "1:3,3:5"]
-    made = build([*world.train_args("neural"), *map(str, SMALL), *reading, "--character-mode", mode], double=True)
-    made.model.train()
-    loss, sample, _ = losses(made, ["le chat xyzzy voit 1999", "le chat voit"])
-    loss = loss[sample["target"].ne(made.task.dictionary.pad())]
-    loss.sum().backward()
-    assert bool(loss.isfinite().all())
-    assert not [name for name, p in made.model.named_parameters() if p.grad is None]
-    made.model.eval()
-    one, other = losses(made, ["le tachel voit"])[0], losses(made, ["le lechat voit"])[0]
-    assert not torch.isclose(one[0, 1], other[0, 1]) and not torch.isclose(one[0, 2], other[0, 2])
-
-
 # ---- the commands ---------------------------------------------------------------------------------------------------
 
 

@@ -61,7 +61,7 @@ ELSEWHERE = {  # settings that are not tried here, and why
     "translations.units": "needs lemmas (tests/prior/test_prior_translations.py)",
     "translations.source_lexicon": "needs lemmas (tests/prior/test_prior_translations.py)",
     "translations.aligner": "eflomal draws random numbers",
-    "open_vocabulary.kind": "a trained speller (tests/systems/speller)",
+    "open_vocabulary.kind": "a trained speller (tests/plugin/test_speller_commands.py)",
     "open_vocabulary.lexicon": "words that the text lacks (tests/cli/test_spelling_lexicon_option.py)",
 }
 WITHIN = [

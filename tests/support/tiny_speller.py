@@ -14,11 +14,10 @@ from fairseq_llrnn.open_vocabulary.classes import ClassWords
 from fairseq_llrnn.open_vocabulary.number_strings import GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.spelled import SpelledStrings
-from fairseq_llrnn.open_vocabulary.speller import NeuralSpeller
+from fairseq_llrnn.open_vocabulary.speller import Speller
 from fairseq_llrnn.open_vocabulary.speller_sizes import SpellerSizes
 from fairseq_llrnn.open_vocabulary.spelling_lexicon import SpellingLexicon
-from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
-from fairseq_llrnn.systems.speller import KIND
+from fairseq_llrnn.open_vocabulary.vocabulary import NEURAL, OpenVocabulary
 
 RARE = "aab ab abba b ba bbab aa".split()
 KNOWN = ["<s>", "<pad>", "</s>", "<unk>", "a", "b", "ab", "ba", "abba"]
@@ -38,7 +37,7 @@ def tiny(num_characters: int = 3, lexicon: SpellingLexicon | None = None) -> Ope
     features = FeatureTable.from_rows([{"f": 1.0}] * CLASSES)
     outside = strings.log_outside(known)
     vocabulary = OpenVocabulary(
-        ("x", "y", "z"), features, np.log(np.full(CLASSES, 1 / 3)), strings, outside, np.zeros(9), KIND, rare
+        ("x", "y", "z"), features, np.log(np.full(CLASSES, 1 / 3)), strings, outside, np.zeros(9), NEURAL, rare
     )
     return OpenTable(vocabulary, OpenWords(KNOWN))
 
@@ -49,10 +48,10 @@ def spelled_of(table: OpenTable) -> SpelledStrings:
     return SpelledStrings(table.vocabulary, table.words)
 
 
-def speller(random: bool = True, seed: int = 3) -> NeuralSpeller:
+def speller(random: bool = True, seed: int = 3) -> Speller:
     """In float64; with `random`, every parameter has its own value."""
     torch.manual_seed(seed)
-    made = NeuralSpeller(CLASSES, 4, H, SpellerSizes(3, 5, 0.3)).double().eval()
+    made = Speller(spelled_of(tiny()), H, SpellerSizes(3, 5, 0.3)).double().eval()
     if random:
         for parameter in made.parameters():
             torch.nn.init.normal_(parameter)

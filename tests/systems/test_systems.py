@@ -102,7 +102,6 @@ NAMING = {
     "head/test_checks.py": "a message about a system that is absent",
     "plugin/test_other_models.py": "one case with an output tree, skipped without it",
     "plugin/test_transformer_lm.py": "one case with an output tree, skipped without it",
-    "prior/test_settings_have_effect.py": "says where the setting of a trained speller is tested",
     "plugin/test_small_texts.py": "options of systems that the network for small texts has",
     "plugin/test_source_prior.py": "one more command, left out without characters",
     "scripts/test_options_page.py": "docs/options lists the options of systems, too",

@@ -8,5 +8,6 @@
     log_linear_decoder.py    a fairseq decoder that ends in a LogLinearHead, the base of all models
     extensions.py            options and modules that systems and other packages add, range checks
     options.py               options of decoders with their own embeddings
+    speller_options.py       options of the network that spells unknown words
     frozen_lm.py             another model as a background
 """

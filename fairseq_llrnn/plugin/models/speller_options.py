@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Optional  # fairseq reads Optional[X] from its
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.open_vocabulary.speller_sizes import SpellerSizes
-from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, check_dropouts, check_sizes
+from fairseq_llrnn.plugin.models.extensions import HEAD, Extension, check_dropouts, check_sizes
 
 
 @dataclass
@@ -56,5 +56,3 @@ class SpellerExtension(Extension):
 
         return {"classes": [open_words(sizes)]}
 
-
-EXTENSIONS.append(SpellerExtension())

@@ -6,7 +6,7 @@ the place of <unk> gives the probability of each open class, and the class gives
     with --sampling    class and string are sampled, so that the string has its probability under the model
     in other searches  the most probable of some sampled strings of the most probable class
 
-If a network spells (systems/speller/network.py), it uses the hidden state at the place. In an ensemble, this is the
+If a network spells (open_vocabulary/speller.py), it uses the hidden state at the place. In an ensemble, this is the
 state of the model that is sampled with the class, or that gives the most probable class its highest probability.
 
 The scores remain those of <unk>. A copied string of the source is not <unk>, and keeps its own string.

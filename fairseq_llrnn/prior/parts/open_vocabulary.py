@@ -33,7 +33,8 @@ from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, ClassWords, open_
 from fairseq_llrnn.open_vocabulary.lexicon_weights import fit_lexicon
 from fairseq_llrnn.open_vocabulary.number_strings import GEOMETRIC_SHARE, GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
-from fairseq_llrnn.open_vocabulary.vocabulary import KIND, OpenVocabulary, read_open_vocabulary
+from fairseq_llrnn.open_vocabulary.speller_sizes import SpellerSizes
+from fairseq_llrnn.open_vocabulary.vocabulary import CHARACTERS, NEURAL, OpenVocabulary, read_open_vocabulary
 from fairseq_llrnn.prior.part import Facts, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.prior.prior import Prior
 
@@ -83,20 +84,20 @@ class OpenVocabularyPart(Part):
         return {"open classes": len(self.vocabulary.names)}
 
 
-def open_words(speller: Any = None) -> ClassSourceOf:
+def open_words(sizes: SpellerSizes | None = None) -> ClassSourceOf:
     """Return a factory of a head's open classes: `LogLinearHead(prior, H, classes=[open_words(SpellerSizes(…))])`.
 
     Args:
-        speller: sizes of a speller to combine with n-grams (open_vocabulary/open_strings.py), if the prior has one.
+        sizes: of the network that spells, if the prior has one (None: the default ones).
 
     Raises:
-        OptionError: (when the head is made) an argument is given, and the prior has only n-grams.
+        OptionError: (when the head is made) sizes are given, and the prior has only n-grams.
     """
 
     def make(head: Head) -> ClassSource:
         from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 
-        return OpenWords.of(head, head.prior.open_words, speller)
+        return OpenWords.of(head, head.prior.open_words, sizes)
 
     return make
 
@@ -116,7 +117,7 @@ def add_open_vocabulary(
     lexicon: Lexicon,
     floor: int = FLOOR,
     least_types: int = LEAST_TYPES,
-    kind: str = KIND,
+    kind: str = CHARACTERS,
     lists: Sequence[Mapping[str, float] | Grammar] = (),
 ) -> Prior:
     """Return the prior with open classes.
@@ -163,13 +164,13 @@ def add_open_vocabulary(
     for word, share in zip(rare, shares, strict=True):
         if word in index:
             word_shares[index[word]] = share
-    class_words = None if kind == KIND and not lists else ClassWords.of(spelled, classes.class_of, strings, list(index))
+    class_words = ClassWords.of(spelled, classes.class_of, strings, list(index)) if lists or kind == NEURAL else None
     if lists and class_words is not None:
         counted = np.array([counts[word] for word in spelled])
         common = frozenset(word for word, place in index.items() if word_shares[place] == 0.0)
         lexicon_of_strings = fit_lexicon(lists, strings, class_words, counted == counted.min(), index.keys(), common)
         strings = replace(strings, lexicon=lexicon_of_strings)
-        if kind != KIND:
+        if kind == NEURAL:
             class_words = ClassWords.of(spelled, classes.class_of, strings, list(index))
     vocabulary = OpenVocabulary(
         classes.names,
@@ -179,7 +180,7 @@ def add_open_vocabulary(
         strings.log_outside(list(index)),
         word_shares,
         kind,
-        None if kind == KIND else class_words,
+        class_words if kind == NEURAL else None,
     )
     is_shared = prior.input is prior.output
     signatures = replace(prior.output, features=output)

@@ -10,7 +10,7 @@ import torch
 from available import available
 from every_kind import TRANSFORMER
 from shell import Shell
-from tiny_world import TRAINING, World, assert_prefixes_agree, batch, build, randomised, read_checkpoint
+from tiny_world import TRAINING, World, assert_prefixes_agree, batch, build, open_prior, randomised, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
@@ -214,6 +214,32 @@ def test_unseen_words_are_read_by_their_characters(world: World, opened: str, op
         classes = torch.from_numpy(table.rows()[1][ids[0].numpy() - head.num_words]) + head.num_words
         expected = expected + head.embedding.features(classes)
     torch.testing.assert_close(read[0], expected)
+
+
+@pytest.fixture(scope="module")
+def spelled(shell: Shell, world: World) -> str:
+    return open_prior(shell, world, world.data, "spelled-characters", kind="neural")
+
+
+@pytest.mark.parametrize("options", [SMALL, ADDED])
+def test_words_are_read_and_spelled_by_characters(world: World, spelled: str, options: list[str]) -> None:
+    """Both networks of characters in one model: the one reads an unknown word, the other one has written it."""
+    made = build([*world.train_args(spelled), *options], double=True)
+
+    def losses(lines: list[str]) -> torch.Tensor:
+        sample = batch(made.task.dictionary, lines)
+        batch_of = made.model.decoder(sample["net_input"]["src_tokens"])[1]["batch"]
+        loss = made.model.decoder.head.target_log_probs(batch_of, sample["target"])
+        return loss.masked_fill(sample["target"] == made.task.dictionary.pad(), 0.0)
+
+    made.model.train()
+    loss = losses(["le chat xyzzy voit 1999", "le chat voit"])
+    loss.sum().backward()
+    assert bool(loss.isfinite().all())
+    assert not [name for name, p in made.model.named_parameters() if p.grad is None]
+    made.model.eval()
+    one, other = losses(["le tachel voit"]), losses(["le lechat voit"])
+    assert not torch.isclose(one[0, 1], other[0, 1]) and not torch.isclose(one[0, 2], other[0, 2])
 
 
 # ---- through the commands -------------------------------------------------------------------------------------------
