@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 import math
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +87,18 @@ def test_the_validation_log_tells_strings_from_ends(setting: Any) -> None:
     log = setting.criterion(setting.model.eval(), sample)[2]
     assert (log["count_unknown"], log["count_end"]) == (2, 2)
     assert sum(count for name, count in log.items() if name.startswith("count_")) == sample["ntokens"]
+
+
+def test_a_text_next_to_binary_data_keeps_its_strings(setting: Any, tmp_path: Path) -> None:
+    """So a validation loss has the spelling of unknown words. fairseq prefers the text."""
+    task = copy.copy(setting.task)
+    data = shutil.copytree(task.args.data, tmp_path / "data")
+    task.args = copy.copy(task.args)
+    task.args.data, task.datasets = str(data), {}
+    (data / "valid").write_text("le chat xyzzy voit 1999\n")
+    task.load_dataset("valid")
+    targets = task.dataset("valid")[0]["target"]
+    assert (targets >= len(task.dictionary)).tolist() == [False, False, True, False, True, False]
 
 
 def test_unknown_words_are_read_as_the_class_they_look_like(setting: Any) -> None:

@@ -66,8 +66,8 @@ def test_unknown_words_of_every_kind_of_data(
          "<unk>. With so many, a perplexity is too low. Check the tokenisation and case of the text; if they are "
          "right, use a larger dictionary (llrnn dictionary --text FILES), pieces, or an open vocabulary (llrnn prior "
          "--open-vocabulary characters)"),
-        (6, True, logging.INFO, "6 of the 100 tokens of data/test are <unk> (6.0%): binary data has no strings; `llrnn "
-         "score --open` spells them"),
+        (6, True, logging.INFO, "6 of the 100 tokens of data/test are <unk> (6.0%): binary data has no strings; copy "
+         "the text to data/test to spell them"),
         (60, False, logging.WARNING, "40 of the 100 tokens of data/test are words of the dictionary: is it of the "
          "text's language, and in its case?"),
     ],

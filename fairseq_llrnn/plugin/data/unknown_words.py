@@ -91,7 +91,8 @@ def report(share: Share, is_open: bool) -> None:
     elif is_open and is_warning(remark):
         logger.info(
             f"{share.unknown:,} of the {share.words:,} tokens of {share.path} are <unk> "
-            f"({share.unknown / share.words:.1%}): binary data has no strings; `llrnn score --open` spells them"
+            f"({share.unknown / share.words:.1%}): binary data has no strings; copy the text to {share.path} to spell "
+            "them"
         )
     else:
         logger.log(logging.WARNING if is_warning(remark) else logging.INFO, f"{count:,} {remark}")
