@@ -4,9 +4,9 @@
     python scripts/comparison_runs.py OUT=[FAMILY/]LANGUAGE …
 
 OUT is a folder of `llrnn compare`, LANGUAGE a name such as Welsh, FAMILY the beginning of the keys (`compare`). The
-ledger gets a line for each of these rows, which the validation text chooses: the best n-grams, softmax over words,
-softmax over pieces, mixture with a softmax, and pretrained network, and our best model alone and mixed. A mixture with
-pieces is `mixed-pieces`. Lines of the same family and language are replaced. p compares with ours.
+ledger gets a line for each of these rows, which the validation text chooses: the best n-grams, the best softmax over
+words, pieces and characters (alone if they are not mixed with n-grams), the best pretrained network, and our best model
+alone and mixed. Lines of the same family and language are replaced. p compares with ours.
 
 Put the printed rows into the table of docs/results/small-texts.md, and run `python scripts/check_results.py --write`.
 """
@@ -23,7 +23,7 @@ from typing import Any
 
 from ledger import LEDGER, NOT_RECORDED
 
-from fairseq_llrnn.comparison.settings import OF_PIECES
+from fairseq_llrnn.comparison.settings import MIXED
 from fairseq_llrnn.errors import DataError, one_line_errors
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,16 +32,14 @@ FAMILIES = {  # end of the key: beginnings of names of rows, of which the valida
     "softmax": ("softmax",),
     "pieces": ("pieces",),
     "characters": ("characters",),
-    "mixed-softmax": ("mixed-softmax",),
     "pretrained": ("pretrained",),
     "ours": ("suffixes", "lexicon"),
-    "mixed-ours": ("mixed-ours",),
+    **{name: (name,) for name in MIXED},
     "joined-others": ("joined-others",),
     "joined": ("joined",),
 }
 JOINED = {"joined": "joined-others", "joined-others": "joined"}  # a mixture of all models: its baseline
-MIXED = ("mixed-softmax", *(f"mixed-{kind}" for kind in OF_PIECES))
-COLUMNS = (("mixed-ours",), MIXED, ("ngrams",), ("softmax",), ("pieces",), ("ours",))
+COLUMNS = (*sorted(MIXED, key="mixed-ours".__ne__), "ngrams", "ours", "joined-others", "joined")  # ours first
 PLACES = 4
 Run = dict[str, Any]
 
@@ -54,8 +52,10 @@ def runs_of(result: Mapping[str, Any], name: str) -> Iterator[Run]:
     for family, names in FAMILIES.items():
         if rows := [row for row in finished if row["name"].startswith(names)]:
             row = min(rows, key=lambda row: row["valid"])
-            kind = next((kind for kind in OF_PIECES if family == "mixed-softmax" and kind in row["title"]), None)
-            best[f"mixed-{kind}" if kind else family] = row
+            best[family] = row
+    for name in MIXED:
+        if name in best and name != "mixed-ours":
+            best.pop(name.removeprefix("mixed-"), None)
     letters = unicodedata.normalize("NFKD", language.lower()).encode("ascii", "ignore").decode()
     place = f"{beginning or 'compare'}/{re.sub('[^a-z0-9]+', '-', letters)}"
     ours = [family for family, row in best.items() if row["is_reference"]]
@@ -82,9 +82,8 @@ def runs_of(result: Mapping[str, Any], name: str) -> Iterator[Run]:
 def table_row(language: str, runs: Sequence[Run]) -> str:
     """Return a row of the table, whose figures `check_results.py --write` fills in."""
     keys = {run["key"].rpartition("/")[2]: run["key"] for run in runs}
-    found = [next((keys[name] for name in names if name in keys), None) for names in COLUMNS]
-    first, *cells = ["" if key is None else "0" for key in found]
-    expressions = "; ".join(key for key in found if key is not None)
+    first, *cells = ["0" if name in keys else "" for name in COLUMNS]
+    expressions = "; ".join(keys[name] for name in COLUMNS if name in keys)
     return f"| {language} | {first} | | | | {' | '.join(cells)} <!-- = {expressions} --> |"
 
 

@@ -19,7 +19,7 @@ from fairseq_llrnn.lexicon.options import LexiconOptions
 FAMILIES = {  # column: beginnings of names of rows
     "n-grams": ("ngrams",),
     "pretrained": ("pretrained",),
-    "softmax": ("softmax", "pieces", "characters", "mixed-softmax"),
+    "softmax": ("softmax", "pieces", "characters", "mixed-softmax", "mixed-pieces", "mixed-characters"),
     "ours": ("suffixes", "lexicon", "mixed-ours"),
 }
 

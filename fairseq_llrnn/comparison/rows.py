@@ -15,7 +15,7 @@ import numpy as np
 from fairseq_llrnn.comparison.bootstrap import Difference, paired_bootstrap
 from fairseq_llrnn.comparison.mixtures import best_weight, best_weights, loss, mixed, mixed_all
 from fairseq_llrnn.comparison.models import title
-from fairseq_llrnn.comparison.settings import NEURAL, OURS, SOFTMAX, WITH_OURS
+from fairseq_llrnn.comparison.settings import MIXED, NEURAL, OURS, WITH_OURS
 from fairseq_llrnn.comparison.texts import SCORED, Texts, characters
 
 OTHERS = ("joined-others", "all other models, mixed (against all models)")
@@ -154,13 +154,13 @@ def _mean_of(bits: np.ndarray, seen: Sequence[bool | None], kind: bool) -> float
 
 
 def mixtures_of(models: Sequence[Measured], texts: Texts) -> list[Row]:
-    """Return the best softmax and the best of ours, each mixed with n-grams: on the validation text, after mixing."""
+    """Return the best model of each kind (MIXED), mixed with n-grams: on the validation text, after mixing."""
     words = {m.name.removeprefix("ngrams-"): m.scores[0] for m in models if m.name.startswith("ngrams-")}
     of_words = {order: {split: scores[split].tokens for split in SCORED} for order, scores in words.items()}
     rows = list[Row]()
     if not of_words:  # all of them failed
         return rows
-    for name, family in (("mixed-softmax", SOFTMAX), ("mixed-ours", OURS)):
+    for name, family in MIXED.items():
         tried = [row_of(_mixed(m, m.ngrams or of_words, name), texts) for m in models if m.name in family]
         rows += [min(tried, key=lambda row: row.valid)] if tried else []
     return rows

@@ -29,11 +29,17 @@ MODELS = {  # name for --models -> title
     "suffixes": "ours, suffixes",
     "lexicon": "ours, suffixes and lexicon",
     "pretrained": "the network of --pretrained, fine-tuned with its own tokenizer",
-    "mixed": "the best softmax and the best of ours, each mixed with n-grams; all models mixed, without and with ours",
+    "mixed": "the best softmax over words, those over pieces and characters, and the best of ours, each mixed with "
+    "n-grams; all models mixed, without and with ours",
 }
 OF_PIECES = ("pieces", "characters")
 SOFTMAX, OURS = ("softmax", "softmax-unigram", *OF_PIECES), ("suffixes", "lexicon")
 NEURAL = (*SOFTMAX, *OURS)
+MIXED = {  # rows -> models, the best of which is mixed with n-grams
+    "mixed-softmax": ("softmax", "softmax-unigram"),
+    **{f"mixed-{model}": (model,) for model in OF_PIECES},
+    "mixed-ours": OURS,
+}
 WITH_OURS = (*OURS, "mixed-ours")  # rows
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "*.safetensors"  # in a folder of save_pretrained
 PRETRAINED_FILES = ("*.json", "*.txt", "*.model", WEIGHTS)  # with all settings and vocabularies

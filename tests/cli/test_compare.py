@@ -47,7 +47,9 @@ def test_the_table(compared: tuple[Path, str]) -> None:
     ]
     vocabulary = next(out.glob("models/pieces/*/pieces.vocab")).read_text().splitlines()
     assert rows[6][0].startswith(f"softmax of BPE pieces ({len(vocabulary)})")
-    assert len(rows) == 13 and {len(row) for row in rows} == {13}
+    for row, network in zip(rows[9:13], ("softmax", "softmax of BPE", "softmax of characters", "ours"), strict=True):
+        assert row[0].rpartition("as the mixture ")[2].startswith(network) and "-grams" in row[0]
+    assert len(rows) == 15 and {len(row) for row in rows} == {13}
     figures = {row[0].partition(" (not")[0].partition(" (worse")[0]: (float(row[1]), float(row[2])) for row in rows[1:]}
     assert all(0.5 < value < 8 for pair in figures.values() for value in pair)
     neural = figures["ours, suffixes"]
@@ -55,7 +57,7 @@ def test_the_table(compared: tuple[Path, str]) -> None:
     assert mixed[0] <= min(neural[0], *(figures[f"Kneser-Ney {order}-grams"][0] for order in (2, 3, 4, 5))) + 1e-3
     assert sum(row[7] == "ours" for row in rows) == 1
     assert all(0 < float(row[10]) <= 1 for row in rows[1:] if row[7] != "ours")
-    assert (out / "table.md").read_text().count("\n") == 14 and "toprule" in (out / "table.tex").read_text()
+    assert (out / "table.md").read_text().count("\n") == 16 and "toprule" in (out / "table.tex").read_text()
     assert "21 models, about 1 minute on 2 idle cores\n" in printed
     assert rows[5][0] == "softmax (not converged, worse than 2-grams)"
     assert "not converged: it\nimproved until its last" in printed
