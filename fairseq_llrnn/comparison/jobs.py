@@ -22,7 +22,7 @@ from fairseq_llrnn.comparison.settings import Comparison, FineTuning
 from fairseq_llrnn.comparison.texts import SCORED, SPLITS, Texts
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import LineScore
-from fairseq_llrnn.features.dictionary import EOS, load_dictionary
+from fairseq_llrnn.features.dictionary import EOS, UNK, load_dictionary
 from fairseq_llrnn.files.atomic_write import whole_file, write_lines
 from fairseq_llrnn.files.binary_text import write_binary_text
 from fairseq_llrnn.lexicon.language_check import OTHER_LANGUAGE
@@ -144,8 +144,10 @@ def _write_units(job: Job, texts: Texts, place: Path) -> dict[str, list[str]]:
         ranked += [(word, 0) for word in sorted(others - counts.keys())]
     write_lines(data / "dict.txt", (f"{symbol} {count}" for symbol, count in ranked))
     index = {symbol: number for number, symbol in enumerate(load_dictionary(data / "dict.txt").symbols)}
-    write_binary_text(data / "train", [[*map(index.__getitem__, line.split()), index[EOS]] for line in lines["train"]])
-    write_lines(data / "valid", lines["valid"])  # as text, so that the loss has the spelling of unknown words
+    for split in ("train", "valid"):
+        ids = [[*(index.get(word, index[UNK]) for word in line.split()), index[EOS]] for line in lines[split]]
+        write_binary_text(data / split, ids)
+    write_lines(data / "valid", lines["valid"])  # which training prefers, for the spelling of unknown words
     return lines
 
 

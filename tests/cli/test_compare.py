@@ -1,6 +1,7 @@
 """`llrnn compare` on 200 made-up sentences: the table, its files, a second start, failures and messages."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -73,6 +74,9 @@ def test_the_figures_are_those_of_llrnn_score(compared: tuple[Path, str], corpus
         path = place / "model" / "checkpoint_best.pt"
         scored = shell.run("llrnn", "score", "--path", path, "--open", "--json", corpus / "test.txt")
         bits.append(json.loads(scored.out)["bits_per_character"])
+        scored = shell.run("llrnn", "score", "--path", path, "--open", "--json", corpus / "valid.txt")
+        logged = re.findall(r"^valid +loss ([\d.]+)", (place / "log.txt").read_text(), re.MULTILINE)[-1]
+        assert float(logged) == pytest.approx(json.loads(scored.out)["bits_per_token"], abs=2e-3)  # with the spelling
     assert rows["suffixes"]["test"] == pytest.approx(np.mean(bits), abs=1e-4)
     assert rows["suffixes"]["deviation"] == pytest.approx(np.std(bits, ddof=1), abs=1e-4)
     prior = out / "models" / "ngrams-3" / "fixed-seed1" / "data" / "prior"

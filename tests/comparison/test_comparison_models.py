@@ -68,6 +68,8 @@ def test_estimates() -> None:
     half = replace(text, train=text.train[::2])
     assert 27_000_000 < softmax.bytes(text) - 5_000_000 < 28_000_000  # a checkpoint of 4,714 words had 27,231,347
     assert ours.seconds(half, 80) < softmax.seconds(half, 80) < softmax.seconds(text, 80)
+    closed = replace(softmax, is_closed=True)
+    assert closed.seconds(text, 80) < softmax.seconds(text, 80) < 1.5 * closed.seconds(text, 80)
     assert softmax.seconds(text, 2) < 0.4 * softmax.seconds(text, 80)
     longer = replace(text, train=[line.replace("word", "longer-word") for line in text.train])
     assert pieces.seconds(longer, 80) > 1.5 * pieces.seconds(text, 80)

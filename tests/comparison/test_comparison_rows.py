@@ -194,6 +194,7 @@ def test_the_paragraph_has_only_what_was_done() -> None:
     ngrams = paragraph([result("ngrams-2")])
     assert "character n-grams and language:hu and hu_HU.dic spell unknown words." in ngrams
     assert not any(w in ngrams for w in ("tried", "stops", "seeds", "pieces"))
+    assert "spell unknown words, and pieces" in paragraph([result("ngrams-2")], [result("characters")])
     pretrained = paragraph([result("pretrained-a")])
     assert "learning rates that were tried is 2." in pretrained and "own tokenizer" in pretrained
     assert not any(word in pretrained for word in ("dropout", "pieces", "character n-grams"))

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import json
+import logging
 import math
 import shutil
 from collections import Counter
@@ -89,14 +90,18 @@ def test_the_validation_log_tells_strings_from_ends(setting: Any) -> None:
     assert sum(count for name, count in log.items() if name.startswith("count_")) == sample["ntokens"]
 
 
-def test_a_text_next_to_binary_data_keeps_its_strings(setting: Any, tmp_path: Path) -> None:
+def test_a_text_next_to_binary_data_keeps_its_strings(
+    setting: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """So a validation loss has the spelling of unknown words. fairseq prefers the text."""
     task = copy.copy(setting.task)
     data = shutil.copytree(task.args.data, tmp_path / "data")
     task.args = copy.copy(task.args)
     task.args.data, task.datasets = str(data), {}
     (data / "valid").write_text("le chat xyzzy voit 1999\n")
+    caplog.set_level(logging.INFO, "fairseq_llrnn.plugin")
     task.load_dataset("valid")
+    assert "2 of the 5 tokens" in caplog.text and "; the open vocabulary spells them" in caplog.text
     targets = task.dataset("valid")[0]["target"]
     assert (targets >= len(task.dictionary)).tolist() == [False, False, True, False, True, False]
 

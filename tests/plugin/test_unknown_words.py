@@ -66,8 +66,8 @@ def test_unknown_words_of_every_kind_of_data(
          "<unk>. With so many, a perplexity is too low. Check the tokenisation and case of the text; if they are "
          "right, use a larger dictionary (llrnn dictionary --text FILES), pieces, or an open vocabulary (llrnn prior "
          "--open-vocabulary characters)"),
-        (6, True, logging.INFO, "6 of the 100 tokens of data/test are <unk> (6.0%): binary data has no strings; copy "
-         "the text to data/test to spell them"),
+        (6, True, logging.INFO, "6 of the 100 tokens of data/test are <unk> (6.0%): binary data has no strings; `llrnn "
+         "score --open` spells them"),
         (60, False, logging.WARNING, "40 of the 100 tokens of data/test are words of the dictionary: is it of the "
          "text's language, and in its case?"),
     ],
@@ -78,6 +78,18 @@ def test_what_is_said_of_a_share(
     caplog.set_level(logging.INFO, "fairseq_llrnn.plugin")  # a command in this process may have silenced it
     report(Share("data/test", words, unknown, 100), is_open)
     assert caplog.record_tuples == [("fairseq_llrnn.plugin.data.unknown_words", level, says)]
+
+
+def test_what_is_said_of_a_validation_text(words: Dictionary, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "fairseq_llrnn.plugin")
+    report(Share("data/valid", words, 6, 100), True)
+    report(Share("data/valid", words, 0, 100, 6), True)
+    report(Share("data/valid", words, 0, 100, 6), False)  # strings that are copied, of a model without open classes
+    assert caplog.messages[0].endswith("spells them, and so does training, if you copy the text to data/valid first")
+    assert caplog.messages[1:] == [
+        "6 of the 100 tokens of data/valid are outside the dictionary (6.0%); the open vocabulary spells them",
+        "0 of the 100 tokens of data/valid are outside the dictionary",
+    ]
 
 
 def test_a_dictionary_of_texts_that_are_not_tokenised(words: Dictionary, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,6 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,12 +28,13 @@ WRITTEN: Counter[str] = Counter()  # number of words, and of unknown ones, in th
 
 
 class Share(NamedTuple):
-    """The number of unknown words and of all words in a file, without sentence ends."""
+    """The number of unknown words and of all words in a file, without sentence ends. <unk> has no string."""
 
     path: str
     dictionary: Dictionary
     unknown: int
     words: int
+    strings: int = 0  # words outside the dictionary with ids
 
 
 @contextmanager
@@ -49,8 +51,8 @@ def counted_unknown() -> Iterator[list[Share]]:
             check_sentences(path, options.get("combine", False))
             data = load(path, dictionary, *args, **options)
             if data is not None and dictionary is not None:
-                unknown, words = np.sum([_count(part, dictionary) for part in _tokens(data)], axis=0, dtype=np.int64)
-                shares.append(Share(str(path), dictionary, int(unknown), int(words)))
+                counts = np.sum([_count(part, dictionary) for part in _tokens(data)], axis=0, dtype=np.int64)
+                shares.append(Share(str(path), dictionary, *counts.tolist()))
             return data
 
         return counting
@@ -74,9 +76,9 @@ def _tokens(data: Any) -> Iterator[np.ndarray]:
     yield np.zeros(0, np.int64)
 
 
-def _count(tokens: np.ndarray, dictionary: Dictionary) -> tuple[int, int]:
+def _count(tokens: np.ndarray, dictionary: Dictionary) -> tuple[int, int, int]:
     ends, unknown = (int((tokens == index).sum()) for index in (dictionary.eos(), dictionary.unk()))
-    return unknown, len(tokens) - ends
+    return unknown, len(tokens) - ends, int((tokens >= len(dictionary)).sum())
 
 
 def report(share: Share, is_open: bool) -> None:
@@ -85,14 +87,16 @@ def report(share: Share, is_open: bool) -> None:
     Args:
         is_open: whether the model spells words outside the dictionary, if it has their strings.
     """
-    remark, count = next(iter(unknown_remark(share.path, share.unknown, share.words).items()), ("", 0))
+    is_text, unknown = is_open and share.strings > 0, share.unknown + is_open * share.strings
+    remark, count = next(iter(unknown_remark(share.path, unknown, share.words, is_text).items()), ("", 0))
     if not remark:
         logger.info(f"0 of the {share.words:,} tokens of {share.path} are outside the dictionary")
     elif is_open and is_warning(remark):
+        is_valid = Path(share.path).name.startswith("valid")
+        copied = f", and so does training, if you copy the text to {share.path} first" if is_valid else ""
         logger.info(
             f"{share.unknown:,} of the {share.words:,} tokens of {share.path} are <unk> "
-            f"({share.unknown / share.words:.1%}): binary data has no strings; copy the text to {share.path} to spell "
-            "them"
+            f"({share.unknown / share.words:.1%}): binary data has no strings; `llrnn score --open` spells them{copied}"
         )
     else:
         logger.log(logging.WARNING if is_warning(remark) else logging.INFO, f"{count:,} {remark}")

@@ -55,4 +55,3 @@ class SpellerExtension(Extension):
         from fairseq_llrnn.prior.parts.open_vocabulary import open_words
 
         return {"classes": [open_words(sizes)]}
-
