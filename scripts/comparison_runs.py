@@ -57,7 +57,7 @@ def runs_of(result: Mapping[str, Any], name: str) -> Iterator[Run]:
         if name in best and name != "mixed-ours":
             best.pop(name.removeprefix("mixed-"), None)
     letters = unicodedata.normalize("NFKD", language.lower()).encode("ascii", "ignore").decode()
-    place = f"{beginning or 'compare'}/{re.sub('[^a-z0-9]+', '-', letters)}"
+    place = f"{beginning or 'compare'}/{re.sub('[^a-z0-9]+', '-', letters).strip('-')}"
     ours = [family for family, row in best.items() if row["is_reference"]]
     others = [family for family, row in best.items() if family not in ("ours", "mixed-ours", *JOINED)]
     if not ours or not others:
@@ -72,6 +72,8 @@ def runs_of(result: Mapping[str, Any], name: str) -> Iterator[Run]:
         run |= {"seeds": "none"} if family == "ngrams" else {"seeds": row["seeds"]}
         if len(row["tests"]) > 1:
             run |= {"values": row["tests"], "std": row["deviation"]}
+        if row["seconds"] is not None and family != "ngrams":
+            run |= {"seconds": round(row["seconds"])}
         run |= {"unseen": row["unseen"], "p": float(f"{compared['p']:.2g}")}
         run["baseline"] = f"{place}/{baselines[family]}"
         run |= {"data": f"{language}, {result['texts']['words']:,} words of training text"}

@@ -86,10 +86,10 @@ def test_the_ledger_and_the_table(root: Path) -> None:
 
 
 def test_another_family_of_keys(root: Path) -> None:
-    table = run(root, f"{root.parent / 'out'}=listed/Old Welsh")
+    table = run(root, f"{root.parent / 'out'}=listed/Old (Welsh)")
     keys = [json.loads(line)["key"] for line in (root / LEDGER).read_text().splitlines()]
     assert keys[0] == "compare/old-welsh/softmax" and keys[-1] == "listed/old-welsh/joined"
-    assert table.startswith("| Old Welsh | ") and "; listed/old-welsh/joined --> |" in table
+    assert table.startswith("| Old (Welsh) | ") and "; listed/old-welsh/joined --> |" in table
 
 
 def test_messages(root: Path) -> None:
