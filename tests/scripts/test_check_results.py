@@ -379,7 +379,7 @@ def test_changed_bold_type_is_found(name: str, texts: dict[str, str], runs: dict
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("**1.773**", "**1.473**"), ("| 89.4 |", "| 85.4 |"), ("**89.4**", "**79.9**"), ("| 3 |", "| 5 |")],
+    [("**2.101**", "**2.401**"), ("| 89.4 |", "| 85.4 |"), ("**89.4**", "**79.9**"), ("| 3 |", "| 5 |")],
 )
 def test_another_number_of_the_ledger_is_found(
     before: str, after: str, texts: dict[str, str], runs: dict[str, dict]
