@@ -33,10 +33,10 @@ MODELS = {  # name for --models -> title
     "n-grams; all models mixed, without and with ours",
 }
 OF_PIECES = ("pieces", "characters")
-SOFTMAX, OURS = ("softmax", "softmax-unigram", *OF_PIECES), ("suffixes", "lexicon")
-NEURAL = (*SOFTMAX, *OURS)
+SOFTMAX, OURS = ("softmax", "softmax-unigram"), ("suffixes", "lexicon")  # over words
+NEURAL = (*SOFTMAX, *OF_PIECES, *OURS)
 MIXED = {  # rows -> models, the best of which is mixed with n-grams
-    "mixed-softmax": ("softmax", "softmax-unigram"),
+    "mixed-softmax": SOFTMAX,
     **{f"mixed-{model}": (model,) for model in OF_PIECES},
     "mixed-ours": OURS,
 }

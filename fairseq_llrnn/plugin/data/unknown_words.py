@@ -87,8 +87,9 @@ def report(share: Share, is_open: bool) -> None:
     Args:
         is_open: whether the model spells words outside the dictionary, if it has their strings.
     """
-    is_text, unknown = is_open and share.strings > 0, share.unknown + is_open * share.strings
-    remark, count = next(iter(unknown_remark(share.path, unknown, share.words, is_text).items()), ("", 0))
+    strings = share.strings if is_open else 0
+    remarks = unknown_remark(share.path, share.unknown + strings, share.words, is_open=strings > 0)
+    remark, count = next(iter(remarks.items()), ("", 0))
     if not remark:
         logger.info(f"0 of the {share.words:,} tokens of {share.path} are outside the dictionary")
     elif is_open and is_warning(remark):
