@@ -1,8 +1,8 @@
 """Compare language models on one text: `llrnn compare` and `fairseq_llrnn.compare`.
 
 The folder of results has `settings.json`, the choices that all its results depend on. Starting again with the same
-choices skips finished models. More models, trials and seeds can be added. inputs.py has the rest that a model is made
-from.
+choices skips finished models. More models, trials and seeds can be added. More epochs repeat the trainings that have
+not converged. inputs.py has the rest that a model is made from.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Sa
     inputs = digests(models, settings, texts)
     first = settings.seeds[0]
     jobs = [replace(job, inputs=inputs.get(m, "")) for m in models for job in trials_of(m, settings, first)]
-    if any(job.model == "lexicon" and read_result(settings.out, job) is None for job in jobs):
+    if any(job.model == "lexicon" and read_result(settings, job) is None for job in jobs):
         check_sources(settings, texts)
     _check_folder(settings, texts)
     with _alone(settings):
@@ -91,7 +91,7 @@ def _compare(
         say(line)
     likely = [_chosen(of_name, texts, settings) or of_name[0] for of_name in _by_name(jobs).values()]
     expected = [*jobs, *_repeated(likely, settings)]
-    done = [job for job in expected if read_result(settings.out, job) is not None]
+    done = [job for job in expected if read_result(settings, job) is not None]
     total = _seconds(expected, texts, settings)
     minutes = max(1, round((total - _seconds(done, texts, settings)) / settings.jobs / 60))
     finished = f" ({len(done):,} of them finished)" if done else ""
@@ -104,7 +104,7 @@ def _compare(
         again = _repeated([job for job in chosen.values() if job is not None], settings)
         _run(again, texts, settings, networks, bar)
         bar.update(bar.total - bar.n)
-    results = [result for job in jobs if (result := read_result(settings.out, job)) is not None]
+    results = [result for job in jobs if (result := read_result(settings, job)) is not None]
     for warning in dict.fromkeys(text for result in results for text in result.get("warnings", ())):
         say(f"warning: {warning}")
     for job in (*jobs, *again):
@@ -146,22 +146,31 @@ def _networks(models: Sequence[str], load_networks: Callable[[], Networks], sett
 
 
 def _check_folder(settings: Comparison, texts: Texts) -> None:
-    """Write the settings into a free or empty folder, or compare them. Raises OptionError if they differ."""
+    """Write the settings into a folder that is new, empty, or has results of the same choices and as few epochs.
+
+    Raises:
+        OptionError: the folder has other files, or its results are of other choices.
+    """
     own: dict[str, Any] = {"lower": settings.lower, "texts": texts.fingerprint, "max_epoch": settings.epochs}
     path, name = settings.out / SETTINGS, settings.name_of
     place = f"{name('out')} {settings.out}"
-    if not path.exists():
-        if settings.out.exists() and (not settings.out.is_dir() or any(settings.out.iterdir())):
-            other = "other files" if settings.out.is_dir() else "a file"
-            raise OptionError(f"{place}: expected a new or empty folder, found {other}; name another one")
-        try:
-            check_room(path)
-        except OSError as error:
-            raise OptionError(f"{place}: cannot be written: {error.strerror}; name another place") from None
-        settings.out.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as file:
-            json.dump(own, file, indent=1)
-        return
+    if path.exists():
+        _check_choices(own, path, settings)
+    elif settings.out.exists() and (not settings.out.is_dir() or any(settings.out.iterdir())):
+        other = "other files" if settings.out.is_dir() else "a file"
+        raise OptionError(f"{place}: expected a new or empty folder, found {other}; name another one")
+    try:
+        check_room(path)
+    except OSError as error:
+        raise OptionError(f"{place}: cannot be written: {error.strerror}; name another place") from None
+    settings.out.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        json.dump(own, file, indent=1)
+
+
+def _check_choices(own: Mapping[str, Any], path: Path, settings: Comparison) -> None:
+    """Raise OptionError if the choices in a file are others. Results may have fewer epochs."""
+    name = settings.name_of
     try:
         kept = dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError):
@@ -172,10 +181,14 @@ def _check_folder(settings: Comparison, texts: Texts) -> None:
         return " ".join(filter(None, (begin, name(key), "" if value is None else str(value))))
 
     for key, value in own.items():
-        if (found := kept.get(key)) != value:
+        found = kept.get(key)
+        if found != value and not (key == "max_epoch" and isinstance(found, int) and found < value):
             both = [described(key, one) for one in (value, found)]
             both = ["of these texts", "of other texts"] if key == "texts" else both
-            raise OptionError(f"{place}: expected results {both[0]}, found those {both[1]}; use another {name('out')}")
+            raise OptionError(
+                f"{name('out')} {settings.out}: expected results {both[0]}, found those {both[1]}; use another "
+                f"{name('out')}"
+            )
 
 
 def _repeated(jobs: Sequence[Job], settings: Comparison) -> list[Job]:
@@ -187,7 +200,7 @@ def _repeated(jobs: Sequence[Job], settings: Comparison) -> list[Job]:
 
 def _check_space(expected: Sequence[Job], texts: Texts, settings: Comparison) -> None:
     """Raise OptionError if the disk has no space for the jobs without a result."""
-    sizes = [job.bytes(texts) for job in expected if read_result(settings.out, job) is None]
+    sizes = [job.bytes(texts) for job in expected if read_result(settings, job) is None]
     needed = sum(sizes) + 2 * settings.jobs * max(sizes, default=0)  # a training has up to three checkpoints
     free, out = shutil.disk_usage(settings.out).free, settings.name_of("out")
     if needed > free:
@@ -211,7 +224,7 @@ def _seconds(jobs: Sequence[Job], texts: Texts, settings: Comparison) -> float:
 
 def _run(jobs: Sequence[Job], texts: Texts, settings: Comparison, networks: Networks | None, bar: tqdm[None]) -> None:
     """Run the jobs without a result."""
-    done = [job for job in jobs if read_result(settings.out, job) is not None]
+    done = [job for job in jobs if read_result(settings, job) is not None]
     bar.update(_seconds(done, texts, settings))
     left = {settings.out / job.place: job for job in jobs if job not in done}
     works = {place: partial(run_job, job, texts, settings, networks) for place, job in left.items()}
@@ -220,7 +233,7 @@ def _run(jobs: Sequence[Job], texts: Texts, settings: Comparison, networks: Netw
 
 def _chosen(jobs: Sequence[Job], texts: Texts, settings: Comparison) -> Job | None:
     """Return the job with the fewest bits on the validation text, or None if all failed."""
-    found = {job: result for job in jobs if (result := read_result(settings.out, job)) is not None}
+    found = {job: result for job in jobs if (result := read_result(settings, job)) is not None}
     return min(found, key=lambda job: bits_per_character(found[job], "valid", texts)) if found else None
 
 
@@ -239,10 +252,10 @@ def _rows(
             rows.append(Row(name, title(name), failure=reasons[0] if reasons else "no result"))
             continue
         jobs = [replace(job, seed=seed) for seed in (settings.seeds if job.trial else settings.seeds[:1])]
-        results = [result for one in jobs if (result := read_result(settings.out, one)) is not None]
+        results = [result for one in jobs if (result := read_result(settings, one)) is not None]
         measured.append(measured_of(results))
         row = replace(row_of(measured[-1], texts), place=str(job.place))
-        closed = [read_result(settings.out, replace(one, is_closed=True)) for one in jobs if settings.closed]
+        closed = [read_result(settings, replace(one, is_closed=True)) for one in jobs if settings.closed]
         finished = [result for result in closed if result is not None]
         rows.append(replace(row, perplexity=perplexity_of(finished)) if finished else row)
     rows += [*mixtures_of(measured, texts), *joined(measured, texts)] if has_mixtures else []

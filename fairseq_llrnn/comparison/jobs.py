@@ -56,6 +56,7 @@ def run_job(job: Job, texts: Texts, settings: Comparison, networks: Networks | N
         result |= _built(job, place, texts, settings, networks)
     # a part of a resumed training was computed by another process
     result["seconds"] = None if is_resumed else round(time.process_time() - began, 1)
+    result["max_epoch"] = settings.epochs
     with whole_file(place / RESULT) as file:
         json.dump(result, file)
 
@@ -114,16 +115,21 @@ def _fine_tuned(trial: FineTuning, seed: int, out: Path, texts: Texts, settings:
     return result
 
 
-def read_result(out: Path, job: Job) -> dict[str, Any] | None:
-    """Return the result of a job, or None if there is none. Raises DataError if the file is damaged."""
-    path = out / job.place / RESULT
+def read_result(settings: Comparison, job: Job) -> dict[str, Any] | None:
+    """Return the result of a job, or None if there is none, or more epochs may improve it.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    path = settings.out / job.place / RESULT
     if not path.exists():
         return None
     try:
         result = dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError):
         raise DataError(f"{path}: expected the result of a model, found something else; remove the file") from None
-    return result
+    may_improve = not result.get("is_converged", True) and result.get("max_epoch", 0) < settings.epochs
+    return None if may_improve else result
 
 
 def _write_units(job: Job, texts: Texts, place: Path) -> dict[str, list[str]]:

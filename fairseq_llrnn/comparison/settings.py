@@ -44,7 +44,7 @@ WITH_OURS = (*OURS, "mixed-ours")  # rows
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "*.safetensors"  # in a folder of save_pretrained
 PRETRAINED_FILES = ("*.json", "*.txt", "*.model", WEIGHTS)  # with all settings and vocabularies
 TRIES, QUICK_TRIES = 3, 1
-EPOCHS = 80
+EPOCHS = 200  # few trainings reach it: they stop without progress
 
 
 class Trial(NamedTuple):

@@ -285,14 +285,19 @@ def _check_no_data(arguments: Sequence[str]) -> NoReturn:
 
 def _task_of(data: str, prior: str | None) -> str:
     """Return the task for a data folder and its prior. Raises PriorError if the prior is damaged."""
-    folder = Path(prior_folder(prior, data))
-    settings = read_description(folder).get("settings") if os.path.isfile(folder / JSON_FILE) else None
-    if isinstance(settings, dict):
-        for task, kind in KINDS.items():
-            if kind.of_setting is not None and settings.get(kind.of_setting):
-                return task
+    settings = _settings_of(data, prior)
+    for task, kind in KINDS.items():
+        if kind.of_setting is not None and settings.get(kind.of_setting):
+            return task
     has_one_dictionary = os.path.isfile(Path(utils.split_paths(data)[0]) / "dict.txt")
     return "llrnn_language_modeling" if has_one_dictionary else "llrnn_translation"
+
+
+def _settings_of(data: str, prior: str | None) -> dict[str, Any]:
+    """Return the settings of a prior, or none without it. Raises PriorError if it is damaged."""
+    folder = Path(prior_folder(prior, data))
+    settings = read_description(folder).get("settings") if os.path.isfile(folder / JSON_FILE) else None
+    return settings if isinstance(settings, dict) else {}
 
 
 def _of_checkpoint(name: str, path: str, arguments: Sequence[str], data: str | None) -> list[str]:
@@ -332,10 +337,11 @@ def _of_checkpoint(name: str, path: str, arguments: Sequence[str], data: str | N
 
 def _next(arguments: Sequence[str], checkpoint: Path) -> str:
     """Return the command to type after a training, or empty if the task is not ours or has none."""
-    data, kind = _data(arguments), KINDS.get(_value_of(arguments, "--task") or "")
-    if data is None or kind is None:
+    data, task = _data(arguments), _value_of(arguments, "--task") or ""
+    if data is None or task not in KINDS:
         return ""
+    path = shlex.quote(str(checkpoint))
+    if f"--task={task}" == LANGUAGE_MODEL and "open_floor" in _settings_of(data, _value_of(arguments, "--prior")):
+        return f"llrnn score --path {path} --open < TEXT   (TEXT: not binary, with its unknown words)"
     has_test = any(name.startswith("test.") for name in os.listdir(utils.split_paths(data)[0]))
-    return kind.next.format(
-        data=shlex.quote(data), path=shlex.quote(str(checkpoint)), subset="test" if has_test else "valid"
-    )
+    return KINDS[task].next.format(data=shlex.quote(data), path=path, subset="test" if has_test else "valid")

@@ -116,12 +116,15 @@ def test_a_second_start_skips_finished_models(
     assert [path for path in results if again[path] != results[path]] == [lost]
     cells = [[line.split("\t")[:12] for line in text.splitlines()] for text in (table, (out / "table.tsv").read_text())]
     assert cells[0] == cells[1]
+    options[options.index("--max-epoch") + 1] = 2
+    done = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options)
+    assert "21 models (8 of them finished), about 1 minute on 1 idle core\n" in done.out  # the n-grams
     with (out / "lock").open("w") as file:
         assert lock(file.fileno())
         busy = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options, code=2)
     assert f"llrnn: error: --out {out}: another process is working on it; wait for its end" in busy.err
-    other = shell.run("llrnn", "compare", *texts(corpus), "--out", out, "--max-epoch", 2, code=2)
-    found = "expected results with --max-epoch 2, found those with --max-epoch 1; use another --out"
+    other = shell.run("llrnn", "compare", *texts(corpus), "--out", out, "--max-epoch", 1, code=2)
+    found = "expected results with --max-epoch 1, found those with --max-epoch 2; use another --out"
     assert f"llrnn: error: --out {out}: {found}" in other.err
     swapped = ["--train", corpus / "train.txt", "--valid", corpus / "test.txt", "--test", corpus / "valid.txt"]
     other = shell.run("llrnn", "compare", *swapped, "--out", out, code=2)

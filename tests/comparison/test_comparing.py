@@ -79,7 +79,7 @@ def test_a_training_may_be_stopped_after_its_best_epoch(files: Sequence[Path], t
             return [*PriorScorer(Prior.load(place / "data" / "prior")).lines(lines, is_open)]
 
     run_job(job, read_texts(settings), settings, Resumed())
-    result = read_result(tmp_path / "out", job)
+    result = read_result(settings, job)
     assert result is not None and result["is_converged"]
 
 
@@ -174,6 +174,7 @@ def test_a_malformed_lexicon_is_an_error_before_any_training(files: Sequence[Pat
         ({}, {"lower": ""}, "with lower, found those without lower; use another out"),
         ({"lower": "tr"}, {"lower": ""}, "with lower, found those with lower tr;"),
         ({"lower": "tr"}, {}, "without lower, found those with lower tr;"),
+        ({"max_epoch": 2}, {"max_epoch": 3}, "of these texts, found those of other texts;"),
     ],
 )
 def test_results_of_other_choices(

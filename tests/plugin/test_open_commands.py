@@ -45,6 +45,17 @@ def model(shell: Shell, world: World, opened: str) -> Path:
     return place / "checkpoint_last.pt"
 
 
+def test_training_advises_to_score_a_text_with_its_unknown_words(
+    shell: Shell, world: World, opened: str, tmp_path: Path
+) -> None:
+    options = ["--prior", world.data / opened, "--decoder-embed-dim", 8, "--decoder-hidden-size", 8, "--max-epoch", 1]
+    done = shell.run("llrnn", "train", world.data, *options, "--save-dir", tmp_path)
+    best = tmp_path / "checkpoint_best.pt"
+    advice = f"next        llrnn score --path {best} --open < TEXT   (TEXT: not binary, with its unknown words)"
+    assert done.out.splitlines()[-1] == advice
+    assert "spelling" in shell.run("llrnn", "score", "--path", best, "--open", stdin="le chat xyzzy\n").out
+
+
 # ---- the decoder, in this process -----------------------------------------------------------------------------------
 
 
