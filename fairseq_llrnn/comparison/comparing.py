@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.comparison import tables
 from fairseq_llrnn.comparison.inputs import check_sources, digests
-from fairseq_llrnn.comparison.jobs import Networks, read_result, run_job
+from fairseq_llrnn.comparison.jobs import Networks, is_finished, read_result, run_job
 from fairseq_llrnn.comparison.models import Job, chosen_models, title, trials_of
 from fairseq_llrnn.comparison.processes import failure_of, run_all
 from fairseq_llrnn.comparison.results import ComparisonTable, commands, write
@@ -66,10 +66,13 @@ def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Sa
     inputs = digests(models, settings, texts)
     first = settings.seeds[0]
     jobs = [replace(job, inputs=inputs.get(m, "")) for m in models for job in trials_of(m, settings, first)]
-    if any(job.model == "lexicon" and read_result(settings, job) is None for job in jobs):
+    if any(job.model == "lexicon" and not is_finished(settings, job) for job in jobs):
         check_sources(settings, texts)
-    _check_folder(settings, texts)
+    choices = {"lower": settings.lower, "texts": texts.fingerprint, "max_epoch": settings.epochs}
+    _check_folder(choices, settings)
     with _alone(settings):
+        with whole_file(settings.out / SETTINGS) as file:
+            json.dump(choices, file, indent=1)
         write_treebank(texts)
         try:
             return _compare(settings, texts, jobs, "mixed" in models, networks, say, began)
@@ -91,7 +94,7 @@ def _compare(
         say(line)
     likely = [_chosen(of_name, texts, settings) or of_name[0] for of_name in _by_name(jobs).values()]
     expected = [*jobs, *_repeated(likely, settings)]
-    done = [job for job in expected if read_result(settings, job) is not None]
+    done = [job for job in expected if is_finished(settings, job)]
     total = _seconds(expected, texts, settings)
     minutes = max(1, round((total - _seconds(done, texts, settings)) / settings.jobs / 60))
     finished = f" ({len(done):,} of them finished)" if done else ""
@@ -104,7 +107,7 @@ def _compare(
         again = _repeated([job for job in chosen.values() if job is not None], settings)
         _run(again, texts, settings, networks, bar)
         bar.update(bar.total - bar.n)
-    results = [result for job in jobs if (result := read_result(settings, job)) is not None]
+    results = [result for job in jobs if (result := read_result(settings.out, job)) is not None]
     for warning in dict.fromkeys(text for result in results for text in result.get("warnings", ())):
         say(f"warning: {warning}")
     for job in (*jobs, *again):
@@ -145,17 +148,16 @@ def _networks(models: Sequence[str], load_networks: Callable[[], Networks], sett
         raise OptionError(f"models {', '.join(neural)}: {error}; {alone}") from None
 
 
-def _check_folder(settings: Comparison, texts: Texts) -> None:
-    """Write the settings into a folder that is new, empty, or has results of the same choices and as few epochs.
+def _check_folder(choices: Mapping[str, Any], settings: Comparison) -> None:
+    """Make the folder, if it is new, empty, or has results of the same choices and of as few epochs.
 
     Raises:
         OptionError: the folder has other files, or its results are of other choices.
     """
-    own: dict[str, Any] = {"lower": settings.lower, "texts": texts.fingerprint, "max_epoch": settings.epochs}
     path, name = settings.out / SETTINGS, settings.name_of
     place = f"{name('out')} {settings.out}"
     if path.exists():
-        _check_choices(own, path, settings)
+        _check_choices(choices, path, settings)
     elif settings.out.exists() and (not settings.out.is_dir() or any(settings.out.iterdir())):
         other = "other files" if settings.out.is_dir() else "a file"
         raise OptionError(f"{place}: expected a new or empty folder, found {other}; name another one")
@@ -164,11 +166,9 @@ def _check_folder(settings: Comparison, texts: Texts) -> None:
     except OSError as error:
         raise OptionError(f"{place}: cannot be written: {error.strerror}; name another place") from None
     settings.out.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        json.dump(own, file, indent=1)
 
 
-def _check_choices(own: Mapping[str, Any], path: Path, settings: Comparison) -> None:
+def _check_choices(choices: Mapping[str, Any], path: Path, settings: Comparison) -> None:
     """Raise OptionError if the choices in a file are others. Results may have fewer epochs."""
     name = settings.name_of
     try:
@@ -180,7 +180,7 @@ def _check_choices(own: Mapping[str, Any], path: Path, settings: Comparison) -> 
         begin = "with" if value is not None else "without"
         return " ".join(filter(None, (begin, name(key), "" if value is None else str(value))))
 
-    for key, value in own.items():
+    for key, value in choices.items():
         found = kept.get(key)
         if found != value and not (key == "max_epoch" and isinstance(found, int) and found < value):
             both = [described(key, one) for one in (value, found)]
@@ -200,7 +200,7 @@ def _repeated(jobs: Sequence[Job], settings: Comparison) -> list[Job]:
 
 def _check_space(expected: Sequence[Job], texts: Texts, settings: Comparison) -> None:
     """Raise OptionError if the disk has no space for the jobs without a result."""
-    sizes = [job.bytes(texts) for job in expected if read_result(settings, job) is None]
+    sizes = [job.bytes(texts) for job in expected if not is_finished(settings, job)]
     needed = sum(sizes) + 2 * settings.jobs * max(sizes, default=0)  # a training has up to three checkpoints
     free, out = shutil.disk_usage(settings.out).free, settings.name_of("out")
     if needed > free:
@@ -224,7 +224,7 @@ def _seconds(jobs: Sequence[Job], texts: Texts, settings: Comparison) -> float:
 
 def _run(jobs: Sequence[Job], texts: Texts, settings: Comparison, networks: Networks | None, bar: tqdm[None]) -> None:
     """Run the jobs without a result."""
-    done = [job for job in jobs if read_result(settings, job) is not None]
+    done = [job for job in jobs if is_finished(settings, job)]
     bar.update(_seconds(done, texts, settings))
     left = {settings.out / job.place: job for job in jobs if job not in done}
     works = {place: partial(run_job, job, texts, settings, networks) for place, job in left.items()}
@@ -233,7 +233,7 @@ def _run(jobs: Sequence[Job], texts: Texts, settings: Comparison, networks: Netw
 
 def _chosen(jobs: Sequence[Job], texts: Texts, settings: Comparison) -> Job | None:
     """Return the job with the fewest bits on the validation text, or None if all failed."""
-    found = {job: result for job in jobs if (result := read_result(settings, job)) is not None}
+    found = {job: result for job in jobs if (result := read_result(settings.out, job)) is not None}
     return min(found, key=lambda job: bits_per_character(found[job], "valid", texts)) if found else None
 
 
@@ -252,10 +252,10 @@ def _rows(
             rows.append(Row(name, title(name), failure=reasons[0] if reasons else "no result"))
             continue
         jobs = [replace(job, seed=seed) for seed in (settings.seeds if job.trial else settings.seeds[:1])]
-        results = [result for one in jobs if (result := read_result(settings, one)) is not None]
+        results = [result for one in jobs if (result := read_result(settings.out, one)) is not None]
         measured.append(measured_of(results))
         row = replace(row_of(measured[-1], texts), place=str(job.place))
-        closed = [read_result(settings, replace(one, is_closed=True)) for one in jobs if settings.closed]
+        closed = [read_result(settings.out, replace(one, is_closed=True)) for one in jobs if settings.closed]
         finished = [result for result in closed if result is not None]
         rows.append(replace(row, perplexity=perplexity_of(finished)) if finished else row)
     rows += [*mixtures_of(measured, texts), *joined(measured, texts)] if has_mixtures else []

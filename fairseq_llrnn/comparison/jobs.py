@@ -84,7 +84,6 @@ def _built(job: Job, place: Path, texts: Texts, settings: Comparison, networks: 
         best = str(save_dir / "checkpoint_best.pt")
         is_open = job.size is None and not job.is_closed
         scored = {split: networks.scored_lines(best, lines[split], is_open) for split in SCORED}
-        (save_dir / LAST).unlink(missing_ok=True)
     result: dict[str, Any] = {split: _log_probs(scored[split], job.size is not None) for split in SCORED}
     doubts = [remark for remark in built.notes if remark.endswith(OTHER_LANGUAGE)]
     result["warnings"] = [f"{built.notes[remark]:,} {remark}" for remark in doubts]
@@ -93,6 +92,8 @@ def _built(job: Job, place: Path, texts: Texts, settings: Comparison, networks: 
         result["ngrams"] = {str(order): _piece_ngrams(place, lines, order) for order in PIECE_ORDERS}
     if job.trial is not None:
         result["is_converged"] = EARLY_STOP in (place / LOG).read_text(encoding="utf-8")
+        if result["is_converged"]:  # else more epochs continue from it
+            (place / "model" / LAST).unlink(missing_ok=True)
     return result
 
 
@@ -115,21 +116,22 @@ def _fine_tuned(trial: FineTuning, seed: int, out: Path, texts: Texts, settings:
     return result
 
 
-def read_result(settings: Comparison, job: Job) -> dict[str, Any] | None:
-    """Return the result of a job, or None if there is none, or more epochs may improve it.
+def is_finished(settings: Comparison, job: Job) -> bool:
+    """Return whether a job has a result that more epochs cannot improve. Raises DataError as `read_result`."""
+    result = read_result(settings.out, job)
+    return result is not None and (result.get("is_converged", True) or result.get("max_epoch", 0) >= settings.epochs)
 
-    Raises:
-        DataError: the file is damaged.
-    """
-    path = settings.out / job.place / RESULT
+
+def read_result(out: Path, job: Job) -> dict[str, Any] | None:
+    """Return the result of a job, or None if there is none. Raises DataError if the file is damaged."""
+    path = out / job.place / RESULT
     if not path.exists():
         return None
     try:
         result = dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError):
         raise DataError(f"{path}: expected the result of a model, found something else; remove the file") from None
-    may_improve = not result.get("is_converged", True) and result.get("max_epoch", 0) < settings.epochs
-    return None if may_improve else result
+    return result
 
 
 def _write_units(job: Job, texts: Texts, place: Path) -> dict[str, list[str]]:

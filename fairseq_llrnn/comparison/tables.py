@@ -141,10 +141,10 @@ def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int, spelling
         assert best.difference is not None
         value, low, high, p = best.difference
         sentences.append(
-            f"Ours ({ours.title}) needs {_with_deviation(ours)}, the best other model ({best.title}) "
-            f"{_with_deviation(best)}: a difference of {value:+.3f} (95 % interval {low:+.3f} to {high:+.3f}, "
-            f"p = {p:.4f}, paired bootstrap over sentences with {RESAMPLES:,} resamples, which ignores the variation "
-            "between seeds)."
+            f"Ours ({ours.title}) needs {_with_deviation(ours)}, the best other model on the test text "
+            f"({best.title}) {_with_deviation(best)}: a difference of {value:+.3f} (95 % interval {low:+.3f} to "
+            f"{high:+.3f}, p = {p:.4f}, paired bootstrap over sentences with {RESAMPLES:,} resamples, which ignores "
+            "the variation between seeds)."
         )
     if (joined := next((row for row in done if row.name == OTHERS[0]), None)) is not None and joined.difference:
         value, low, high, p = joined.difference

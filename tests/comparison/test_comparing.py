@@ -79,7 +79,7 @@ def test_a_training_may_be_stopped_after_its_best_epoch(files: Sequence[Path], t
             return [*PriorScorer(Prior.load(place / "data" / "prior")).lines(lines, is_open)]
 
     run_job(job, read_texts(settings), settings, Resumed())
-    result = read_result(settings, job)
+    result = read_result(settings.out, job)
     assert result is not None and result["is_converged"]
 
 
