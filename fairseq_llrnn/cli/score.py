@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
     if print_line is not None:
         lines = _printed(lines, print_line, without_score)
     total, unscored = sum_of(lines, convention), len(without_score)
-    _print_notes(args, total, unscored, check)
+    _print_notes(args, total, unscored, check, scorer.has_open_vocabulary)
     facts = {**total.facts(), **({} if print_line is None else {"unscored_lines": unscored}), "open": args.open}
     prior_line = [] if scorer.prior is None else [f"prior  {scorer.prior}"]
     print(
@@ -201,7 +201,9 @@ def _print_sentence(line: LineScore, problem: str) -> None:
     print(line.number, *values, " ".join(line.words), sep="\t")
 
 
-def _print_notes(args: argparse.Namespace, total: TextScore, unscored: int, check: TextCheck) -> None:
+def _print_notes(
+    args: argparse.Namespace, total: TextScore, unscored: int, check: TextCheck, can_open: bool
+) -> None:
     """Print notes on unknown words and on lines without a score. Raises OptionError if the text has no lines."""
     name, file = ("stdin", None) if args.text == STDIN else (args.text, args.text)
     if not total.sentences + unscored:
@@ -211,7 +213,7 @@ def _print_notes(args: argparse.Namespace, total: TextScore, unscored: int, chec
     advice = check.advice(name, file)
     if advice is not None:
         warn(advice)
-    say_notes(unknown_remark(name, check.unknown, check.words, args.open, check.explains_most()))
+    say_notes(unknown_remark(name, check.unknown, check.words, args.open, check.explains_most(), can_open))
     if total.empty_lines:
         note(f"{plural(total.empty_lines, 'line')} without words; only the sentence end of each is scored")
     if unscored:
@@ -251,6 +253,8 @@ def as_table(total: TextScore, is_open: bool) -> str:
     ]
     per_unit = {unit: facts[f"bits_per_{unit}"] for unit in ("word", "character")}
     rows += [(f"bits per {unit}", f"{per:.4f}") for unit, per in per_unit.items() if per is not None]
+    if total.unknown_words and not is_open:  # <unk> has no characters
+        rows[-1] = ("bits per character", "not defined")
     if not is_open and total.sentences:
         rows.append(("bits per token, the loss of eval-lm", f"{facts['bits_per_token']:.4f}"))
         rows.append(("perplexity of tokens", f"{perplexity(facts['bits_per_token']):,.2f}"))

@@ -238,7 +238,8 @@ def decoded(
         raw = raw.removeprefix(codecs.BOM_UTF8)
         if encoding == "UTF-8" and (wide := _is_utf16(raw)):
             raise DataError(
-                f"{path}: expected UTF-8, found bytes 0x00 as in {wide}; convert the text (`iconv -f {wide} -t UTF-8`)"
+                f"{path}: expected UTF-8, found bytes 0x00; give the text of binary data, or convert one in {wide} "
+                f"(`iconv -f {wide} -t UTF-8`)"
             )
     try:
         line = raw.decode(encoding)

@@ -24,6 +24,7 @@ MANY_UNKNOWN = (
     "larger dictionary (llrnn dictionary --text FILES), pieces, or an open vocabulary (llrnn prior --open-vocabulary "
     "characters)"
 )
+NOT_SPELLED = ". The bits lack their spelling: add --open, because the model can spell them"
 OTHER_LANGUAGE = "is it of the text's language, and in its case?"
 
 
@@ -60,7 +61,7 @@ def few_words_remark(source: str, covered: int, words: int, listed: int | None =
 
 
 def unknown_remark(
-    text: str, unknown: int, words: int, is_open: bool = False, is_explained: bool = False
+    text: str, unknown: int, words: int, is_open: bool = False, is_explained: bool = False, can_open: bool = False
 ) -> Counter[str]:
     """Return a remark on the words of a text that a dictionary lacks, if any.
 
@@ -68,6 +69,7 @@ def unknown_remark(
         text: its name.
         unknown, words: numbers of tokens.
         is_open: whether an open vocabulary spells unknown words.
+        can_open: whether --open would spell them.
         is_explained: whether another warning gives the cause of many unknown words.
     """
     known = words - unknown
@@ -78,10 +80,10 @@ def unknown_remark(
     share = f"of the {words:,} tokens of {text} are outside the dictionary ({unknown / words:.1%})"
     if is_open:
         return Counter({f"{share}; the open vocabulary spells them": unknown})
-    hint = MANY_UNKNOWN if unknown > MANY * words and not is_explained else ""
-    return Counter({f"{share} and count as <unk>{hint}": unknown})
+    hint = NOT_SPELLED if can_open else MANY_UNKNOWN if unknown > MANY * words else ""
+    return Counter({f"{share} and count as <unk>{'' if is_explained else hint}": unknown})
 
 
 def is_warning(remark: str) -> bool:
     """Return whether a remark indicates a serious mistake."""
-    return remark.endswith((OTHER_LANGUAGE, MANY_UNKNOWN, SEEN))
+    return remark.endswith((OTHER_LANGUAGE, MANY_UNKNOWN, NOT_SPELLED, SEEN))

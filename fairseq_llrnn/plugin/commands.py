@@ -342,6 +342,6 @@ def _next(arguments: Sequence[str], checkpoint: Path) -> str:
         return ""
     path = shlex.quote(str(checkpoint))
     if f"--task={task}" == LANGUAGE_MODEL and "open_floor" in _settings_of(data, _value_of(arguments, "--prior")):
-        return f"llrnn score --path {path} --open < TEXT   (TEXT: not binary, with its unknown words)"
+        return f"llrnn score --path {path} --open TEXT"
     has_test = any(name.startswith("test.") for name in os.listdir(utils.split_paths(data)[0]))
     return KINDS[task].next.format(data=shlex.quote(data), path=path, subset="test" if has_test else "valid")

@@ -48,7 +48,7 @@ def test_words_that_begin_as_packed_files_do_are_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["le chat\n", "առյուծ և կատու, շուն\n", "id\tform\tlemma\n"])
 def test_utf16_without_a_mark_is_named(text: str, encoding: str, tmp_path: Path) -> None:
     path = write(tmp_path / "a", text.encode(encoding))
-    with pytest.raises(DataError, match=f"expected UTF-8, found bytes 0x00 as in {encoding}; convert the text "):
+    with pytest.raises(DataError, match=f"expected UTF-8, found bytes 0x00; give .* or convert one in {encoding} "):
         list(iter_lines(path))
     assert list(iter_lines(write(path, b"p\0es\n"))) == [(1, "p\0es")]
 

@@ -54,7 +54,8 @@ def test_frequencies_of_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "words.tsv: expected words, found none; is the file empty?"),
+        ("", "words.tsv: expected a word in each line, found none; is the file empty, or running text?"),
+        ("le chat\nla table\n", "words.tsv: expected a word in each line, found none;"),
         ("chat\tmany\n", "line 1: expected a count or frequency from 0 to .*, found 'many'; correct it"),
         ("chat\t-1\n", "line 1: expected a count or frequency from 0 to"),
         ("chat\tnan\n", "line 1: expected a count or frequency"),

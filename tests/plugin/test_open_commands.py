@@ -5,6 +5,7 @@ import itertools
 import json
 import logging
 import math
+import re
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -49,10 +50,9 @@ def test_training_advises_to_score_a_text_with_its_unknown_words(
     shell: Shell, world: World, opened: str, tmp_path: Path
 ) -> None:
     options = ["--prior", world.data / opened, "--decoder-embed-dim", 8, "--decoder-hidden-size", 8, "--max-epoch", 1]
-    done = shell.run("llrnn", "train", world.data, *options, "--save-dir", tmp_path)
-    best = tmp_path / "checkpoint_best.pt"
-    advice = f"next        llrnn score --path {best} --open < TEXT   (TEXT: not binary, with its unknown words)"
-    assert done.out.splitlines()[-1] == advice
+    done = shell.run("llrnn", "train", world.data, *options, "--save-dir", tmp_path / "a folder")
+    best = tmp_path / "a folder" / "checkpoint_best.pt"
+    assert done.out.splitlines()[-1] == f"next        llrnn score --path '{best}' --open TEXT"
     assert "spelling" in shell.run("llrnn", "score", "--path", best, "--open", stdin="le chat xyzzy\n").out
 
 
@@ -110,6 +110,10 @@ def test_a_text_next_to_binary_data_keeps_its_strings(
     task.args = copy.copy(task.args)
     task.args.data, task.datasets = str(data), {}
     (data / "valid").write_text("le chat xyzzy voit 1999\n")
+    with pytest.raises(DataError, match=r"valid: expected the text of .*valid\.bin \(.*\), found another one \(1 sent"):
+        task.load_dataset("valid")
+    for ending in ("bin", "idx"):
+        (data / f"valid.{ending}").unlink()
     caplog.set_level(logging.INFO, "fairseq_llrnn.plugin")
     task.load_dataset("valid")
     assert "2 of the 5 tokens" in caplog.text and "; the open vocabulary spells them" in caplog.text
@@ -206,8 +210,10 @@ def test_scores_of_any_text(shell: Shell, as_typed: Llrnn, world: World, model: 
     closed = as_typed("score", "--path", model, "--json", stdin="le chat xyzzy voit Zoé\n")
     assert json.loads(closed.out)["spelling_bits"] == 0
     assert closed.err.startswith(
-        "warning: 2 of the 5 tokens of stdin are outside the dictionary (40.0%) and count as <unk>. With so many, a "
+        "warning: 2 of the 5 tokens of stdin are outside the dictionary (40.0%) and count as <unk>. The bits lack "
+        "their spelling: add --open, because the model can spell them\n"
     )
+    assert re.search("bits per character +not defined", as_typed("score", "--path", model, stdin="le xyzzy\n").out)
     assert "lower" not in closed.err  # zoé is no word of the dictionary either
     capitals = as_typed("score", "--path", model, stdin="Le CHAT xyzzy VOIT Zoé\n").err
     assert (

@@ -75,7 +75,7 @@ def read_word_counts(place_name: str, spelling: Spelling, option: str) -> dict[s
         if len(counts) > MOST_WORDS:
             raise DataError(f"{place_name}: expected at most {MOST_WORDS:,} words, found more; take a shorter list")
     if not counts:
-        raise DataError(f"{place_name}: expected words, found none; is the file empty?")
+        raise DataError(f"{place_name}: expected a word in each line, found none; is the file empty, or running text?")
     least = min((count for count in counts.values() if count > 0.0), default=1.0)
     return {word: count or least for word, count in counts.items()}
 

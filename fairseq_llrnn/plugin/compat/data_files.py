@@ -1,9 +1,12 @@
-"""Reject data sets without sentences before fairseq maps their files, which Python cannot map if they are empty."""
+"""Reject data sets without sentences before fairseq maps their files, which Python cannot map if they are empty, and
+texts beside binary data of other texts.
+"""
 
 import itertools
 import os
 
-from fairseq.data.indexed_dataset import data_file_path, index_file_path
+import numpy as np
+from fairseq.data.indexed_dataset import MMapIndexedDataset, data_file_path, index_file_path
 
 from fairseq_llrnn.errors import DataError
 
@@ -20,6 +23,24 @@ def check_sentences(path: str, combine: bool = False) -> None:
             return
         if not all(map(os.path.getsize, files)):
             raise no_sentences(files[0])
+
+
+def check_text_beside(path: str, sizes: np.ndarray) -> None:
+    """Raise DataError if a text, which fairseq prefers to binary data of the same name, has other sentences.
+
+    Args:
+        path: of both. sizes: tokens of each loaded sentence.
+    """
+    if os.path.isfile(path) and MMapIndexedDataset.exists(path):
+        binary = MMapIndexedDataset(path)
+        expected = binary.sizes.copy()  # a file that closes takes its sizes with it
+        if not np.array_equal(expected, sizes):
+            facts = [f"{len(one):,} sentences of {one.sum():,} tokens" for one in (expected, sizes)]
+            raise DataError(
+                f"{path}: expected the text of {data_file_path(path)} ({facts[0]}), found another one ({facts[1]}); "
+                "copy the right text, or remove it",
+                path,
+            )
 
 
 def no_sentences(file: str) -> DataError:

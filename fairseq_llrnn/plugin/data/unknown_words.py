@@ -19,7 +19,7 @@ from fairseq.data.indexed_dataset import MMapIndexedDataset
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.text_check import TextCheck
 from fairseq_llrnn.lexicon.language_check import is_warning, unknown_remark
-from fairseq_llrnn.plugin.compat.data_files import check_sentences
+from fairseq_llrnn.plugin.compat.data_files import check_sentences, check_text_beside
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def counted_unknown() -> Iterator[list[Share]]:
     """Collect the counts of all files of data sets that fairseq loads inside the block.
 
     Raises:
-        DataError: a data set without sentences.
+        DataError: a data set without sentences, or a text beside binary data of another one.
     """
     shares: list[Share] = []
 
@@ -51,6 +51,7 @@ def counted_unknown() -> Iterator[list[Share]]:
             check_sentences(path, options.get("combine", False))
             data = load(path, dictionary, *args, **options)
             if data is not None and dictionary is not None:
+                check_text_beside(path, data.sizes)
                 counts = np.sum([_count(part, dictionary) for part in _tokens(data)], axis=0, dtype=np.int64)
                 shares.append(Share(str(path), dictionary, *counts.tolist()))
             return data

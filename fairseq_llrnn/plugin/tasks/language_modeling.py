@@ -84,6 +84,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         if self.prior.open_words is not None:
             from fairseq_llrnn.plugin.data.evidence_data import WithUnk
 
+            logger.warning("llrnn eval-lm counts unknown words as <unk>; `llrnn score --open` spells them")
             dataset = WithUnk(dataset, self.dictionary)
         return super().eval_lm_dataloader(dataset, *args, **kwargs)
 
