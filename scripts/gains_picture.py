@@ -31,21 +31,21 @@ def _gaps(runs: Mapping[str, Run], ours: str, others: Sequence[Sequence[str]]) -
 
 
 def groups(runs: Mapping[str, Run]) -> list[tuple[str, list[Language]]]:
-    """Return the languages by number of seeds, the largest gain over the best other model first."""
-    found: dict[int, list[Language]] = {}
+    """Return the languages without and with a lexicon, the largest gain over the best other model first."""
+    found: dict[str, list[Language]] = {"without a lexicon": [], "with a lexicon for all word models": []}
     for key, run in runs.items():
         place, _, model = key.rpartition("/")
         if place.startswith("compare/") and model == "mixed-ours":
             networks = [[f"{place}/mixed-{kind}", f"{place}/{kind}"] for kind in ("softmax", "pieces", "characters")]
             gaps = _gaps(runs, key, [[f"{place}/ngrams"], *networks])
-            language = Language(run["data"].partition(",")[0], gaps, run.get("std"))
-            found.setdefault(len(run["seeds"]), []).append(language)
+            name = run["data"].partition(",")[0].partition(" (")[0]
+            title = [*found]["--spelling-lexicon" in run["command"]]
+            found[title].append(Language(name, gaps, run.get("std")))
 
     def least(language: Language) -> Decimal:
         return min(gap for gap in language.gaps if gap is not None)
 
-    titles = {number: "one seed" if number == 1 else f"mean of {number} seeds" for number in found}
-    return [(titles[n], sorted(found[n], key=least, reverse=True)) for n in sorted(found, reverse=True)]
+    return [(title, sorted(languages, key=least, reverse=True)) for title, languages in found.items() if languages]
 
 
 def drawn(runs: Mapping[str, Run]) -> str:
