@@ -79,7 +79,7 @@ TRIALS = (
     Trial(0.5, 256, 0.008),
     Trial(0.6, 512, 0.002),
 )
-RATES = (0.0001, 0.0003, 0.00005, 0.0006, 0.00003, 0.001)  # of fine-tuning; the first is the best in French
+RATES = (0.0003, 0.0001, 0.0006, 0.00005, 0.001, 0.00003)  # of fine-tuning
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def test_a_pretrained_network_has_rates(tmp_path: Path) -> None:
     (folder / "model.safetensors").write_bytes(bytes(4_000))
     jobs = trials_of("pretrained", Comparison(OUT, pretrained=folder, tries=2), 1)
     assert [job.trial for job in jobs] == [FineTuning(rate) for rate in RATES[:2]]
-    assert jobs[0].place == Path("models/pretrained-SmolLM2-135M/rate0.0001-seed1") and jobs[0].weights == 1_000
+    assert jobs[0].place == Path("models/pretrained-SmolLM2-135M/rate0.0003-seed1") and jobs[0].weights == 1_000
     assert jobs[0].bytes(TEXTS) == 5_004_000 and not jobs[0].has_words
 
 
