@@ -80,7 +80,10 @@ def test_a_network_that_spells_keeps_its_folds(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("chat\tmany\n", "bad.txt, line 1: expected a count or frequency"), ("", "bad.txt: expected words, found none")],
+    [
+        ("chat\tmany\n", "bad.txt, line 1: expected a count or frequency"),
+        ("", "bad.txt: expected a word in each line, found none"),
+    ],
 )
 def test_a_bad_list_is_one_error(content: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "bad.txt").write_text(content, encoding="utf-8")
