@@ -66,8 +66,7 @@ def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Sa
     inputs = digests(models, settings, texts)
     first = settings.seeds[0]
     jobs = [replace(job, inputs=inputs.get(m, "")) for m in models for job in trials_of(m, settings, first)]
-    if any(job.model == "lexicon" and not is_finished(settings, job) for job in jobs):
-        check_sources(settings, texts)
+    check_sources({job.model for job in jobs if not is_finished(settings, job)}, settings, texts)
     choices = {"lower": settings.lower, "texts": texts.fingerprint, "max_epoch": settings.epochs}
     _check_folder(choices, settings)
     with _alone(settings):
@@ -98,8 +97,8 @@ def _compare(
     total = _seconds(expected, texts, settings)
     minutes = max(1, round((total - _seconds(done, texts, settings)) / settings.jobs / 60))
     finished = f" ({len(done):,} of them finished)" if done else ""
-    cores = plural(settings.jobs, "idle core")
-    say(f"{plural(len(expected), 'model')}{finished}, about {plural(minutes, 'minute')} on {cores}")
+    left = f"{finished}, about {plural(minutes, 'minute')} on {plural(settings.jobs, 'idle core')}"
+    say(f"{plural(len(expected), 'model')}{', all finished' if len(done) == len(expected) else left}")
     _check_space(expected, texts, settings)
     with tqdm(total=total, disable=None, bar_format=BAR) as bar:
         _run(jobs, texts, settings, networks, bar)

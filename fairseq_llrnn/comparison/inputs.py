@@ -11,6 +11,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 from fairseq_llrnn.prior.background_terms import read_background
 from fairseq_llrnn.prior.origins import origins_of
+from fairseq_llrnn.prior.parts.open_vocabulary import read_lists
 from fairseq_llrnn.prior.recipe import Recipe
 
 LENGTH = 8  # of a digest
@@ -50,10 +52,14 @@ def _spelling(place: str) -> list[str | None]:
     return [*map(file_digest, files)] if files else [place]
 
 
-def check_sources(settings: Comparison, texts: Texts) -> None:
-    """Read all sources of word features. Raises DataError for a malformed one."""
-    words = replace(settings.sources, conllu=texts.originals)
-    gather(words, TextWords(Counter(word for line in texts.train for word in line.split())))
+def check_sources(models: AbstractSet[str], settings: Comparison, texts: Texts) -> None:
+    """Read what these models are made from, before a training starts. Raises DataError for a malformed source."""
+    if models - {*OF_PIECES, "pretrained"}:
+        places = as_paths(settings.open_vocabulary.lexicon)
+        read_lists(places, settings.sources.spelling, settings.name_of("spelling_lexicon"))
+    if "lexicon" in models:
+        words = replace(settings.sources, conllu=texts.originals)
+        gather(words, TextWords(Counter(word for line in texts.train for word in line.split())))
 
 
 def _sources(settings: Comparison, texts: Texts) -> Any:

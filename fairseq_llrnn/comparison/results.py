@@ -44,16 +44,14 @@ def commands(rows: Sequence[Row], out: Path) -> list[str]:
     if best is None:
         return []
     place = out / best.place
+    model, export = place / "model" / "checkpoint_best.pt", list[str]()
     if best.name.startswith("ngrams"):
-        return [f"llrnn score --prior {place / 'data' / 'prior'} --open TEXT"]
-    if best.name.startswith("pretrained"):
-        return [f"llrnn score --path {place / 'model'} TEXT"]
-    model = place / "model" / "checkpoint_best.pt"
-    return [
-        f"llrnn score --path {model} --open TEXT",
-        f"llrnn score --path {model} --open --per-word TEXT > surprisals.tsv",
-        f"llrnn export {model} MODEL",
-    ]
+        options = f"--prior {place / 'data' / 'prior'} --open"
+    elif best.name.startswith("pretrained"):
+        options = f"--path {place / 'model'}"
+    else:
+        options, export = f"--path {model} --open", [f"llrnn export {model} MODEL"]
+    return [f"llrnn score {options} TEXT", f"llrnn score {options} --per-word TEXT > surprisals.tsv", *export]
 
 
 def write(table: ComparisonTable, texts: Texts, settings: Comparison, seconds: float) -> None:

@@ -32,9 +32,7 @@ from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.lexicon_table import GUESS, Table
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.readers import SOURCES
-from fairseq_llrnn.lexicon.readers.word_counts import read_word_counts
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords, of_package
-from fairseq_llrnn.open_vocabulary.affix_grammar import read_grammar
 from fairseq_llrnn.prior.background_terms import (
     check_background,
     is_static,
@@ -61,7 +59,7 @@ from fairseq_llrnn.prior.parts.evidence_part import (
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.parts.languages import part_of, with_codes
 from fairseq_llrnn.prior.parts.lexical import add_translations, check_translations, lemmas_of, source_lemmas_of
-from fairseq_llrnn.prior.parts.open_vocabulary import add_open_vocabulary
+from fairseq_llrnn.prior.parts.open_vocabulary import add_open_vocabulary, read_lists
 from fairseq_llrnn.prior.parts.static import StaticPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -203,12 +201,7 @@ def build(
     notes.update(more_notes)
     if opened is not None:
         features = Lexicon(lexicon, morphemes) if morphemes else lexicon
-        lists = [
-            read_grammar(name, options.words.spelling)
-            if name.endswith(".dic")
-            else read_word_counts(name, options.words.spelling, option_name("open_vocabulary.lexicon"))
-            for name in lexicon_places
-        ]
+        lists = read_lists(lexicon_places, options.words.spelling, option_name("open_vocabulary.lexicon"))
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind, lists)
     lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)
     if options.translations is not None:

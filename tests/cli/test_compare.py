@@ -161,7 +161,7 @@ def test_a_corrected_lexicon_trains_only_its_model(corpus: Path, shell: Shell, t
     assert "5 models (4 of them finished)" in again.out
     row = json.loads((out / "result.json").read_text())["rows"][4]
     assert row["name"] == "lexicon" and (out / row["place"] / "result.json").exists()
-    assert "5 models (5 of them finished)" in shell.run(*command, *more).out
+    assert "5 models, all finished" in shell.run(*command, *more).out
     assert len([*out.glob("models/lexicon-*")]) == 2 and "Traceback" not in again.err
 
 

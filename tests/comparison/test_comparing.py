@@ -225,3 +225,7 @@ def test_a_spelling_lexicon_is_of_all_word_models(tmp_path: Path) -> None:
     assert before.keys() == {"ngrams", "softmax"} and not set(before.values()) & set(of_models().values())
     with pytest.raises(LLRNNError, match=r"spelling_lexicon .*gone\.txt: cannot be read: No such file"):
         best([tmp_path / "gone.txt"])
+    places = {path.name for path in (tmp_path / "out" / "models").iterdir()}
+    with pytest.raises(LLRNNError, match=r"^.*train\.txt: expected a word in each line, found none; is the file"):
+        best([texts[0]])
+    assert {path.name for path in (tmp_path / "out" / "models").iterdir()} == places, "before a model starts"

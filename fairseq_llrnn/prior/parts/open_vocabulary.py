@@ -25,8 +25,10 @@ from fairseq_llrnn.evidence.evidence_table import unknown_word_features
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
 from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import Lexicon, feature_group
+from fairseq_llrnn.lexicon.languages.language_source import Spelling
+from fairseq_llrnn.lexicon.readers.word_counts import read_word_counts
 from fairseq_llrnn.ngrams.kneser_ney import LARGEST_DISCOUNT
-from fairseq_llrnn.open_vocabulary.affix_grammar import Grammar
+from fairseq_llrnn.open_vocabulary.affix_grammar import Grammar, read_grammar
 from fairseq_llrnn.open_vocabulary.alphabet import is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, ClassWords, open_classes
@@ -108,6 +110,14 @@ def open_words(sizes: SpellerSizes | None = None) -> ClassSourceOf:
 FLOOR = defaults.OPEN_FLOOR  # largest count of a rare word
 OPEN = "Open"  # the feature group with a feature for each class
 LEAST_PART = 0.05  # least mean of a feature over a class's words, for the class to have it
+
+
+def read_lists(places: Sequence[str], spelling: Spelling, option: str) -> list[Mapping[str, float] | Grammar]:
+    """Return the words that unknown words often are, from each lexicon. Raises DataError as the readers."""
+    return [
+        read_grammar(place, spelling) if place.endswith(".dic") else read_word_counts(place, spelling, option)
+        for place in places
+    ]
 
 
 def add_open_vocabulary(
