@@ -112,8 +112,8 @@ def test_results_belong_to_the_content_of_files(
         file.rename(place / file.name)
     monkeypatch.chdir(place)
     moved = [Path(file.name) for file in files]
-    assert "4 models (4 of them finished)" in " ".join(run(Path("out"), moved, LexiconOptions(lexicon=lexicon.name)))
-    assert "4 models (4 of them finished)" in " ".join(run(Path("out"), moved))  # n-grams read no lexicon
+    assert "4 models, all finished" in " ".join(run(Path("out"), moved, LexiconOptions(lexicon=lexicon.name)))
+    assert "4 models, all finished" in " ".join(run(Path("out"), moved))  # n-grams read no lexicon
 
 
 def place_of_lexicon(files: Sequence[Path], **words: Any) -> str:
