@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import sum_of, together
+from fairseq_llrnn.files.atomic_write import whole_folder
 from fairseq_llrnn.huggingface.loading import load_scorer
 from fairseq_llrnn.huggingface.scoring import CausalScorer
 
@@ -99,8 +100,9 @@ def fine_tune(
         print(f"epoch {epoch}: train loss {total / math.log(2):,.0f} bits, valid {bits:.4f} bits per character")
         if is_better:
             best, best_epoch = bits, epoch
-            model.save_pretrained(out)
-            scorer.tokenizer.save_pretrained(out)
+            with whole_folder(out) as saved:
+                model.save_pretrained(saved)
+                scorer.tokenizer.save_pretrained(saved)
         elif epoch - best_epoch >= PATIENCE:
             break
     return FineTuned(best_epoch, epoch, epoch - best_epoch >= PATIENCE)

@@ -54,6 +54,22 @@ def test_the_seed_fixes_the_result(tiny_network: Path, tmp_path: Path) -> None:
     assert scores[0] == scores[1] != scores[2]
 
 
+def test_a_stop_during_a_save_keeps_the_last_whole_model(
+    tiny_network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "model"
+    fine_tune(tiny_network, out, TRAIN, VALID, 0.01, 1, 1)
+    before = load_causal(out).score(VALID)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(transformers.PreTrainedTokenizerFast, "save_pretrained", stop)
+    with pytest.raises(KeyboardInterrupt):
+        fine_tune(tiny_network, out, TRAIN, VALID, 0.01, 2, 1)
+    assert load_causal(out).score(VALID) == before and [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
 @pytest.mark.parametrize("kind", ["unigram", "wordpiece"])
 def test_a_tokenizer_that_cannot_write_every_string(kind: str, tmp_path: Path) -> None:
     folder = save_network(tmp_path / kind, kind)
