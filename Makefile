@@ -30,7 +30,7 @@ help:
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt scripts/setup.sh
+$(READY): pyproject.toml research/pyproject.toml constraints.txt scripts/setup.sh
 	@bash scripts/setup.sh $(VENV)
 	@touch $(VENV)/.ready $@
 

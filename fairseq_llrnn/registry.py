@@ -59,7 +59,7 @@ OFFERED = {
     ),
     "classification": "llrnn_classification llrnn_bag llrnn_classifier classify",
     "experts": "experts --expert --reverse-expert --lm-expert",
-    "reranking": "rescore report phrases",
+    "reranking": "rescore report",
     "regularisation": "--weight-drop --activation-penalty --change-penalty",
     "terms": "terms --terms --term-strength --term-forms --source-lexicon --invented-terms",
 }
@@ -72,6 +72,7 @@ RESEARCH = {
         "tree llrnn_adagrad llrnn_adam --output-tree --tree-arity --tree-depth --tree-clusters --tree-rows "
         "--tree-reassign --tree-reassign-epochs --tree-sparse-gradients --tree --picture"
     ),
+    "phrase_tables": "phrases",
     "rare_words": "rare-words",
     "translators": "llrnn_rctm llrnn_encoder_decoder llrnn_seq2seq llrnn_rnnsearch",
     "variable_computation": (

@@ -108,7 +108,7 @@ def test_examples_run(name: str, folder: Path, commands: dict[str, str]) -> None
                 shutil.copy(folder / "test.fr", folder / made)
     if name in ("show", "train", "user-dir") and not (folder / "data-bin" / "prior").exists():
         paste(llrnn.load("prior").EXAMPLES[0], folder, commands)
-    if name == "phrases score" and not (folder / "phrase-table.gz").exists():
+    if name in ("phrases cover", "phrases score") and not (folder / "phrase-table.gz").exists():
         paste(llrnn.load("phrases extract").EXAMPLES[0], folder, commands)
     if name == "rare-words restore" and not (folder / "annotated").exists():
         paste(llrnn.load("rare-words annotate").EXAMPLES[0], folder, commands)

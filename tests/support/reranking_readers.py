@@ -5,11 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from hostile_readers import FACTS, FAIRSEQ, JSON_LINES, LEXICON, MOSES, PHRASES, SCORES, TEXT, Reader
+from hostile_readers import FACTS, FAIRSEQ, JSON_LINES, LEXICON, MOSES, SCORES, TEXT, Reader
 
 from fairseq_llrnn.systems.reranking.agreement import read_roles
 from fairseq_llrnn.systems.reranking.nbest import open_nbest
-from fairseq_llrnn.systems.reranking.phrase_table import PhraseTable, read_phrase_table
 from fairseq_llrnn.systems.reranking.rescoring import open_job
 from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
 from fairseq_llrnn.systems.reranking.tallies import read_facts
@@ -59,8 +58,6 @@ def of_reranking(text: Callable[..., Reader]) -> list[Reader]:
         text("roles", "lexicon.tsv", lambda path: read_roles(str(path)), LEXICON),
         text("facts", "facts.jsonl", lambda path: read_facts(str(path), [["12", "verte"], ["mer"]]), FACTS),
         text("report", "system", _system, "le chat\nla mer\n", FAIRSEQ),
-        text("phrase table", "table", lambda path: list(read_phrase_table(path)), PHRASES),
-        text("phrases of a source", "table", lambda path: PhraseTable.read(path, ["la mer", "le chat"]), PHRASES),
         text("n-best list", "nbest", _nbest, MOSES, JSON_LINES, FAIRSEQ),
         text("source of a list", "source", _source_of_list, "un\ndeux\n"),
         Reader("weights of models", "w.json", (_weights_json(),), _model_weights, counts=False),

@@ -4,8 +4,6 @@
     rescoring.py     scoring of hypotheses by models, and ranking by a weighted sum
     tuning.py        weights tuned for BLEU or chrF on a development set, and their file
     score_cache.py   scores on disk, to resume a run
-    phrase_table.py  phrase tables, and how well they cover a hypothesis
-    extraction.py    phrase pairs of an aligned bitext (`llrnn phrases extract`), and their scores
     texts.py         source, reference and outputs, and the words of a line
     metrics.py       BLEU and chrF with paired bootstrap, also for tuning, and the sentences that differ most
     tallies.py       recall of words: by training frequency, by a rule (numbers, names), by gold facts

@@ -3,7 +3,8 @@
     Job (list, source) ─ score_list ─> ScoreFile ─ features ─> (K, D) per sentence ─ rank ─> best first
                                                 └─ dev_set ─> DevSet ─ tuning.tune ─> weights (D,) ─┘
 
-Sizes: K hypotheses of a sentence, D features: the list's own total, one score per model in nats, the number of words.
+Sizes: K hypotheses of a sentence, D features: the list's own total, one score per model in nats, chosen features of the
+list, the number of words.
 Noisy channel (Yee et al. 2019; Ng et al. 2019, §2.4): log p(y|x), log p(x|y) and log p(y) with tuned weights. The
 number of words compensates for the lower sums of long hypotheses.
 """
@@ -25,11 +26,11 @@ from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, sentence_
 from fairseq_llrnn.systems.reranking.metrics import CorpusMetric
 from fairseq_llrnn.systems.reranking.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest
 from fairseq_llrnn.systems.reranking.nbest.marks import TAGS, has_tags
-from fairseq_llrnn.systems.reranking.phrase_table import PhraseTable
 from fairseq_llrnn.systems.reranking.score_cache import ScoreFile, Scores
 from fairseq_llrnn.systems.reranking.tuning import DevSet
 
 LIST, WORDS = "list", "words"
+OF_LIST = f"{LIST}."  # before the name of a feature of the list
 PENALTY = -10_000.0  # nats, for a hypothesis that a model could not score, or with zero probability
 CHUNK = 1000  # hypotheses between two writes to disk (at least one sentence)
 
@@ -49,17 +50,14 @@ class Scorer(Protocol):
 class Model:
     """A scorer of hypotheses. backwards: of the source given the hypothesis, without the part after a tab."""
 
-    scorer: Scorer | PhraseTable
+    scorer: Scorer
     backwards: bool = False
 
-    def features(self, name: str, sources: Sequence[str], hypotheses: Sequence[str]) -> dict[str, list[float]]:
-        """Return the features of hypotheses: log-probabilities, or the numbered columns of a phrase table."""
-        if isinstance(self.scorer, PhraseTable):
-            rows = self.scorer.scores(sources, hypotheses)
-            return {f"{name}{n + 1}": [row[n] for row in rows] for n in range(self.scorer.num_columns)}
+    def score(self, sources: Sequence[str], hypotheses: Sequence[str]) -> list[float]:
+        """Return the log-probabilities of hypotheses, or of their sources."""
         if self.backwards:
-            return {name: self.scorer.score(hypotheses, list(map(sentence_of, sources)))}
-        return {name: self.scorer.score(sources, hypotheses)}
+            return self.scorer.score(hypotheses, list(map(sentence_of, sources)))
+        return self.scorer.score(sources, hypotheses)
 
 
 # ---- input -----------------------------------------------------------------------------------------------------------
@@ -176,11 +174,9 @@ def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile) -> None
             by_model: Scores = {}
             notes = {}
             for name, model in models.items():
-                features = model.features(name, sources, hypotheses)
-                for feature, values in features.items():
-                    flat = iter(values)
-                    by_model[feature] = [[next(flat) for _ in nbest.hypotheses] for nbest in chunk]
-                notes[next(iter(features))] = Counter(model.scorer.notes)
+                flat = iter(model.score(sources, hypotheses))
+                by_model[name] = [[next(flat) for _ in nbest.hypotheses] for nbest in chunk]
+                notes[name] = Counter(model.scorer.notes)
                 model.scorer.notes.clear()
             scores.append(by_model, notes)
             bar.update(len(hypotheses))
@@ -211,14 +207,12 @@ class Weighing:
     weights: np.ndarray
 
     @classmethod
-    def untuned(cls, has_totals: bool, models: Iterable[str], columns: Sequence[str] = ()) -> "Weighing":
-        """Return weights of 1 for the list's totals (if any) and the models' scores, and 0 for the number of words.
-
-        Args:
-            columns: of a phrase table, whose weights sum to 1.
+    def untuned(cls, has_totals: bool, models: Iterable[str], features: Iterable[str] = ()) -> "Weighing":
+        """Return weights of 1 for the list's totals (if any), the models' scores and the list's features, and 0 for
+        the number of words.
         """
-        names = (*([LIST] if has_totals else []), *models, *columns, WORDS)
-        return cls(names, np.array([1 / len(columns) if n in columns else float(n != WORDS) for n in names]))
+        names = (*([LIST] if has_totals else []), *models, *(f"{OF_LIST}{name}" for name in features), WORDS)
+        return cls(names, np.array([float(name != WORDS) for name in names]))
 
     def of_the_list(self) -> "Weighing":
         """Return weights that rank by the list's own totals, or keep its order if it has none."""
@@ -227,6 +221,8 @@ class Weighing:
     def features(self, hypotheses: Sequence[Hypothesis], scores: Mapping[str, Sequence[float]]) -> np.ndarray:
         """Return the features of a sentence's hypotheses, (K, D), with the models' scores clipped at PENALTY."""
         columns = {name: [max(score, PENALTY) for score in of_model] for name, of_model in scores.items()}
+        chosen = {name: name.removeprefix(OF_LIST) for name in self.names if name.startswith(OF_LIST)}
+        columns |= {name: [h.features[in_list] for h in hypotheses] for name, in_list in chosen.items()}
         columns[LIST] = [h.score or 0.0 for h in hypotheses]
         columns[WORDS] = [len(h.text.split()) for h in hypotheses]
         return np.array([columns[name] for name in self.names], dtype=np.float64).T
@@ -235,7 +231,7 @@ class Weighing:
         """Return the hypotheses, best first (ties in list order), with the models' scores and weighted sums."""
         features = self.features(hypotheses, scores)
         totals = features @ self.weights  # shape: (K,)
-        added = [(i, name) for i, name in enumerate(self.names) if name not in (LIST, WORDS)]
+        added = [(i, name) for i, name in enumerate(self.names) if name in scores]
         return [
             Ranked(hypotheses[k], {name: float(features[k, i]) for i, name in added}, float(totals[k]))
             for k in np.argsort(-totals, kind="stable")
@@ -248,7 +244,8 @@ class Weighing:
         features, statistics = [], []
         bar = tqdm(job, f"comparing {job.lists.path}", job.sentences, unit=" sentences", leave=False, disable=None)
         for nbest, by_model, reference in zip(bar, scores, job.references or (), strict=True):
-            hypotheses = nbest.hypotheses or [Hypothesis("", "", 0.0)]
+            empty = Hypothesis("", "", 0.0, features=dict.fromkeys(job.lists.features, 0.0))
+            hypotheses = nbest.hypotheses or [empty]
             by_model = by_model if nbest.hypotheses else {name: [0.0] for name in by_model}
             features.append(self.features(hypotheses, by_model))
             statistics.append(metric.statistics([h.output for h in hypotheses], reference))

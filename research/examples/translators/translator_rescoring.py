@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import translator_rows as rows
@@ -14,7 +14,8 @@ from translator_table import lines_of
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.systems.reranking.phrase_table import read_phrase_table, write_phrase_table
+from llrnn_research.phrase_tables.commands.phrases.cover import FEATURE
+from llrnn_research.phrase_tables.phrase_table import read_phrase_table, write_phrase_table
 
 HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
 PLACE = Path("phrases")
@@ -49,7 +50,7 @@ def rescore_with_phrases(of: str, updates: int | None) -> Iterator[str]:
         for title, table in tables.items():
             yield f"{title}:"
             out = PLACE / f"{of}-{title.replace(', ', '-').replace(' ', '-')}.fr"
-            yield from _rescored(out, of, checkpoint, True, [] if table is None else ["--phrase-table", str(table)])
+            yield from _rescored(out, of, checkpoint, True, table)
 
 
 def _needed(of: str, checkpoint: str) -> None:
@@ -71,17 +72,31 @@ def _lists(of: str, subset: str) -> Path:
     return found
 
 
-def _rescored(out: Path, of: str, checkpoint: str, tune: bool, more: Sequence[str] = ()) -> Iterator[str]:
+def _rescored(out: Path, of: str, checkpoint: str, tune: bool, table: Path | None = None) -> Iterator[str]:
     log = out.with_suffix(".log")
     if not out.exists():
         log.unlink(missing_ok=True)
-        options = ["--path", checkpoint, "--source", "text/test.en", "--nbest", str(_lists(of, "test")), *more]
+        lists = {subset: _lists(of, subset) for subset in ("test", "valid") if tune or subset == "test"}
+        options = ["--path", checkpoint, "--source", "text/test.en"]
+        if table is not None:
+            lists = {subset: _covered(path, table, subset, log) for subset, path in lists.items()}
+            num_scores = len(next(read_phrase_table(table)).scores)
+            options += ["--features", *(f"{FEATURE}{n + 1}" for n in range(num_scores))]
+        options += ["--nbest", str(lists["test"])]
         options += ["--tokenize", "none", "--reference", "text/test.fr", "--out", str(out)]
         if tune:
-            options += ["--tune", "text/valid.en", str(_lists(of, "valid")), "text/valid.fr"]
+            options += ["--tune", "text/valid.en", str(lists["valid"]), "text/valid.fr"]
         run("llrnn", ["rescore", *options], log)
     said = log.read_text(encoding="utf-8").splitlines()
     yield from said[next(i for i, line in enumerate(said) if line.startswith("score ")) :]
+
+
+def _covered(nbest: Path, table: Path, subset: str, log: Path) -> Path:
+    """Return a list with the features of a phrase table."""
+    covered = log.with_suffix(f".{subset}.jsonl")
+    options = ["--table", str(table), "--source", f"text/{subset}.en", "--nbest", str(nbest), "--out", str(covered)]
+    run("llrnn", ["phrases", "cover", *options], log)
+    return covered
 
 
 def _extract() -> None:

@@ -72,6 +72,18 @@ def test_moses_lists_may_have_no_features_or_unnamed_ones(opened: Open) -> None:
     assert texts(opened("0 ||| a ||| lm: -2 tm: -3 ||| -1\n")) == [(0, ["a"])]
 
 
+def test_features_of_moses_lists_have_names(opened: Open) -> None:
+    lists = opened("0 ||| a ||| lm= -2 TM0= -3 -4.5 WordScores= 1 2 lm= 7 ||| -1\n")
+    (nbest,) = lists
+    expected = {"lm.1": -2, "lm.2": 7, "TM0.1": -3, "TM0.2": -4.5}
+    assert nbest.hypotheses[0].features == expected and lists.features == tuple(expected)
+    (nbest,) = opened("0 ||| a ||| d: 3 ||| -1\n")
+    assert nbest.hypotheses[0].features == {"d": 3}
+    (nbest,) = opened("0 ||| a ||| 3 4 ||| -1\n")
+    assert nbest.hypotheses[0].features == {"feature.1": 3, "feature.2": 4}
+    assert opened(FAIRSEQ).features == ()
+
+
 def test_json_lists_may_have_no_scores(opened: Open) -> None:
     lists = opened('{"id": 0, "hypotheses": [{"text": "a"}, {"text": "b"}]}\n')
     assert not lists.scored

@@ -50,6 +50,26 @@ def test_totals_and_ranks(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path
     ]
 
 
+def test_weights_of_features(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path) -> None:
+    items = [{"text": text, "features": {"cost": len(text), "lm": 0.5}} for text in ("le roi", "la mer la", "un roi")]
+    nbest = write("nbest", "".join(json.dumps({"id": n, "hypotheses": items[n:]}) + "\n" for n in range(3)))
+    source, reference, out = write("source", "a\n" * 3), write("reference", "le roi\nun roi\nun roi\n"), tmp_path / "o"
+    given = ["rescore", "--path", checkpoint, "--source", source, "--nbest", nbest, "--out", out, "--features", "cost"]
+    done = llrnn(*given, "cost", "--nbest-out", tmp_path / "n", "--tune", source, nbest, reference)
+    assert done.code == 0, done.err
+    assert [line.split()[0] for line in done.out.splitlines()[1:4]] == ["model", "list.cost", "words"]
+    features = json.loads(lines_of(tmp_path / "n")[0])["hypotheses"][0]["features"]
+    assert list(features) == ["cost", "lm", "llrnn_model"]
+    weights = json.loads((tmp_path / "o.weights.json").read_text(encoding="utf-8"))["weights"]
+    assert list(weights) == ["model", "list.cost", "words"]
+    said = llrnn(*given[:-1], "costs").error
+    assert said == f"--features costs: expected features of {nbest}, found cost, lm; did you mean 'cost'?"
+    plain = write("plain", "H-0\t-1\ta\nH-1\t-1\ta\nH-2\t-1\ta\n")
+    said = llrnn(*given, "--tune", source, plain, reference).error
+    advice = "give another name, or a list with it"
+    assert said == f"--features cost: expected features of {plain}, found none; {advice}"
+
+
 def test_stdin_and_stdout(shell: Shell, checkpoint: Path, tmp_path: Path) -> None:
     shell.run("llrnn", "export", checkpoint, tmp_path / "model")
     done = shell.run("llrnn", "rescore", "--path", tmp_path / "model", "--nbest", "-", "--out", "-", stdin=MOSES)

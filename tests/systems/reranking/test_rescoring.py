@@ -156,7 +156,7 @@ def test_every_hypothesis_meets_its_source(
 def test_what_stands_behind_a_source_is_for_models_that_translate_it() -> None:
     for backwards, sources, hypotheses in ((False, ["ab\tb => c"], ["c"]), (True, ["c"], ["ab"])):
         scorer = Letters()
-        Model(scorer, backwards).features("model", ["ab\tb => c"], ["c"])
+        Model(scorer, backwards).score(["ab\tb => c"], ["c"])
         assert scorer.calls == [(sources, hypotheses)]
 
 
@@ -175,6 +175,29 @@ def test_the_features_and_their_sum(job: Job) -> None:
     assert (second.hypothesis.text, second.added, second.total) == ("bad", {"model": PENALTY}, PENALTY - 5)
     turned = Weighing(weighing.names, np.array([0.0, 0.0, -1.0])).rank(hypotheses, scores)
     assert [ranked.hypothesis.text for ranked in turned] == ["bad", "e f g"]
+
+
+def test_features_of_the_list(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text(
+        '{"id": 0, "hypotheses": [{"text": "b", "features": {"lm": -2, "model": 7}}, '
+        '{"text": "a", "features": {"model": 8, "lm": -1.5}}]}\n{"id": 2, "hypotheses": []}\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "reference").write_text("a\n\nb\n", encoding="utf-8")
+    job = open_job(str(tmp_path / "list"), None, str(tmp_path / "reference"))
+    assert job.lists.features == ("lm", "model")
+    weighing = Weighing.untuned(False, ["model"], ["lm"])
+    assert (weighing.names, weighing.weights.tolist()) == (("model", "list.lm", "words"), [1, 1, 0])
+    first, *others = job
+    scores = {"model": [-1.0, -2.0]}
+    assert weighing.features(first.hypotheses, scores).tolist() == [[-1, -2, 1], [-2, -1.5, 1]]
+    ranked = weighing.rank(first.hypotheses, scores)
+    assert [(r.hypothesis.text, r.added, r.total) for r in ranked] == [
+        ("b", {"model": -1}, -3), ("a", {"model": -2}, -3.5)
+    ]  # fmt: skip
+    assert [weighing.rank(one.hypotheses, {"model": []}) for one in others] == [[], []]
+    dev = weighing.dev_set(job, scored(job, tmp_path / "scores", {"model": Model(Letters())}), CorpusMetric("bleu"))
+    assert dev.present.sum(axis=1).tolist() == [2, 1, 1]
 
 
 def test_the_list_as_it_is(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Commands `llrnn phrases …`, `llrnn report` and `llrnn rescore`, with the interface of fairseq_llrnn/cli/main.py."""
+"""Commands `llrnn report` and `llrnn rescore`, with the interface of fairseq_llrnn/cli/main.py."""

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from fairseq_llrnn.cli.model_options import PARTS, USER_CODE, add_places, need_fairseq, places_in, value_of
 from fairseq_llrnn.errors import DataError, OptionError, check_unused_options
-from fairseq_llrnn.systems.reranking.phrase_table import PhraseTable, num_scores
 from fairseq_llrnn.systems.reranking.rescoring import Job, Model
 
 # name in lists and weights: the prefix of the model's options, and its kind
@@ -15,7 +14,6 @@ MODELS = {
     "reverse": ("reverse-", "translation model, target to source"),
     "lm": ("lm-", "language model"),
 }
-PHRASES, PHRASE_TABLE = "phrases", "--phrase-table"
 
 
 def add_models(group: "argparse._ArgumentGroup") -> None:
@@ -23,18 +21,6 @@ def add_models(group: "argparse._ArgumentGroup") -> None:
         group.add_argument(f"--{prefix}path", required=not prefix, metavar="FILE", help=f"checkpoint of a {kind}")
     for prefix, _ in MODELS.values():
         add_places(group, prefix, f" of --{prefix}path", translates=prefix != MODELS["lm"][0])
-    group.add_argument(
-        PHRASE_TABLE, metavar="FILE",
-        help="phrase table in the format of Moses (`llrnn phrases`; .gz too). Each of its scores gives a feature: the "
-        "sum of log scores over the source phrases whose translations cover the hypothesis best",
-    )  # fmt: skip
-
-
-def phrase_columns(args: argparse.Namespace) -> list[str]:
-    """Return the names of the phrase table's scores. Raises DataError for an invalid table."""
-    if args.phrase_table is None:
-        return []
-    return [f"{PHRASES}{n}" for n in range(1, num_scores(args.phrase_table) + 1)]
 
 
 def check_models(args: argparse.Namespace) -> None:
@@ -76,10 +62,6 @@ def load_models(args: argparse.Namespace, jobs: Sequence[Job]) -> dict[str, Mode
             _need_sources(f"{option}: a translation model", jobs)
         languages = languages or scorer.languages
         models[name] = Model(scorer, backwards=name == "reverse")
-    if args.phrase_table is not None:
-        _need_sources(f"{PHRASE_TABLE} {args.phrase_table}: it", jobs)
-        sources = (nbest.source or "" for job in jobs for nbest in job)
-        models[PHRASES] = Model(PhraseTable.read(args.phrase_table, sources))
     return models
 
 
@@ -93,7 +75,7 @@ def files_of(args: argparse.Namespace, models: Mapping[str, Model]) -> dict[str,
     """Return the files on which the models' scores depend, by readable names."""
     from fairseq_llrnn.plugin.compat.loading import checkpoint_file
 
-    files = {} if args.phrase_table is None else {PHRASE_TABLE: Path(args.phrase_table)}
+    files = {}
     for name, path in chosen(args).items():
         prefix, _ = MODELS[name]
         option = f"--{prefix}path"

@@ -52,11 +52,12 @@ def report(
     """Return the table. `priors`: signatures by model."""
     from fairseq_llrnn.plugin.scoring.sentences import UNKNOWN, WORDS
 
-    lines = [f"{'score':<10} {'weight':>8}  unknown words"]
+    width = max(10, *map(len, weighing.names))
+    lines = [f"{'score':<{width}} {'weight':>8}  unknown words"]
     for name, weight in zip(weighing.names, weighing.weights, strict=True):
         counted = scores.notes.get(name)
         unknown = percent(counted[UNKNOWN] / max(1, counted[WORDS])) if counted else ""
-        lines.append(f"{name:<10} {weight:>8.4f}  {unknown:>13}".rstrip())
+        lines.append(f"{name:<{width}} {weight:>8.4f}  {unknown:>13}".rstrip())
     compared = [(split, c) for split, c in (("dev", on_dev), ("test", on_test)) if c is not None]
     if compared:
         lines += ["", f"{metric:<10} {'before':>8} {'after':>8} {'p':>7}  signature"]

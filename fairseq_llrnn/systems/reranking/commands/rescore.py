@@ -16,7 +16,7 @@ import numpy as np
 from fairseq_llrnn.cli.model_options import need_fairseq
 from fairseq_llrnn.cli.places import check_text_place
 from fairseq_llrnn.cli.tables import note, output_error, plural
-from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
+from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options, did_you_mean
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.reading import file_digest
 from fairseq_llrnn.systems.reranking.commands._models import (
@@ -25,11 +25,10 @@ from fairseq_llrnn.systems.reranking.commands._models import (
     chosen,
     files_of,
     load_models,
-    phrase_columns,
 )
 from fairseq_llrnn.systems.reranking.commands._scores import note_list, note_scores, report
 from fairseq_llrnn.systems.reranking.metrics import METRICS, TOKENIZERS, CorpusMetric, MetricScores
-from fairseq_llrnn.systems.reranking.rescoring import WORDS, Job, Model, Weighing, open_job, score_list
+from fairseq_llrnn.systems.reranking.rescoring import LIST, Job, Model, Weighing, open_job, score_list
 from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
 from fairseq_llrnn.systems.reranking.tuning import read_weights_file, tune, write_weights
 
@@ -54,14 +53,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     lists.add_argument("--nbest", required=True, metavar="FILE", help="the n-best list; `-`: stdin")
     lists.add_argument("--source", metavar="FILE", help="its source, a sentence a line (default: the list's own)")
+    lists.add_argument(
+        "--features", nargs="+", metavar="NAME",
+        help="features of the list to weigh, such as lm; several values of a name are NAME.1, NAME.2",
+    )  # fmt: skip
     models = parser.add_argument_group("models, ours or fairseq's")
     add_models(models)
     models.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
     weights = parser.add_argument_group(
         "weights",
-        "Hypotheses are ranked by a weighted sum of the list's own total, the models' log-probabilities and the number "
-        "of words. Without --tune or --weights, the number of words has the weight 0, every other score 1, and the "
-        "scores of a phrase table 1 together.",
+        "Hypotheses are ranked by a weighted sum of the list's own total, the models' log-probabilities, the chosen "
+        "features and the number of words. Without --tune or --weights, the number of words has the weight 0, every "
+        "other score 1.",
     )
     weights.add_argument(
         "--tune", nargs=3, metavar=("SOURCE", "NBEST", "REFERENCE"),
@@ -116,7 +119,7 @@ def _check(args: argparse.Namespace) -> None:
     texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
     if texts.count(STDIO) > 1:
         raise OptionError("only one input can come from stdin (`-`), found several; give files")
-    read = (*texts, *chosen(args).values(), args.phrase_table, args.weights)
+    read = (*texts, *chosen(args).values(), args.weights)
     for option, path in (("--out", args.out), ("--nbest-out", args.nbest_out)):
         check_text_place(path, read, option)
     if args.nbest_out is not None and os.path.realpath(args.out) == os.path.realpath(args.nbest_out):
@@ -126,9 +129,12 @@ def _check(args: argparse.Namespace) -> None:
 def _rescore(args: argparse.Namespace) -> None:
     job = _open(args, (args.source, args.nbest, args.reference))
     dev = _open(args, args.tune) if args.tune else None
-    weighing = Weighing.untuned(job.lists.scored, chosen(args), phrase_columns(args))
+    features = [*dict.fromkeys(args.features or ())]
+    weighing = Weighing.untuned(job.lists.scored, chosen(args), features)
     if args.weights:
         weighing = replace(weighing, weights=read_weights_file(Path(args.weights), weighing.names))
+    for lists in (job, *([dev] if dev else [])):
+        _check_features(features, lists)
     need_fairseq()
     models = load_models(args, [job] if dev is None else [job, dev])
     priors = {name: model.scorer.prior for name, model in models.items() if model.scorer.prior is not None}
@@ -174,6 +180,15 @@ def _score(args: argparse.Namespace, job: Job, models: Mapping[str, Model], path
     return scores
 
 
+def _check_features(names: Sequence[str], job: Job) -> None:
+    """Raise OptionError for a feature that the list lacks."""
+    for name in names:
+        if name not in job.lists.features:
+            advice = did_you_mean(name, job.lists.features, "give another name, or a list with it")
+            found = ", ".join(job.lists.features) or "none"
+            raise OptionError(f"--features {name}: expected features of {job.lists.path}, found {found}; {advice}")
+
+
 def _check_same_kind(dev: Job, job: Job) -> None:
     if dev.lists.scored != job.lists.scored:
         without, having = (dev, job) if job.lists.scored else (job, dev)
@@ -190,7 +205,8 @@ def _tune(
     """Return the weights that are best for the dev list, also written next to --out, and the dev scores."""
     hypotheses = weighing.dev_set(dev, scores, metric)
     start = weighing.of_the_list().weights
-    signed = np.array([name == WORDS for name in weighing.names])
+    positive = (LIST, *chosen(args))  # features may be costs
+    signed = np.array([name not in positive for name in weighing.names])
     seed = SEED if args.seed is None else args.seed
     tuned = tune(hypotheses, metric.score, start, signed, seed)
     result = MetricScores(metric.name, metric.signature(), [tuned.before, tuned.after], [None, None])

@@ -74,7 +74,7 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
                     "the same ones to every hypothesis"
                 )
             text = hypothesis.text.strip()
-            nbest.hypotheses.append(Hypothesis(text, text, hypothesis.score, [str(index)]))
+            nbest.hypotheses.append(Hypothesis(text, text, hypothesis.score, [str(index)], hypothesis.features))
         count.read += 1
         yield nbest
 

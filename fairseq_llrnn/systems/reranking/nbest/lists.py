@@ -22,12 +22,14 @@ class Hypothesis:
         output: the text for readers and metrics, equal to `text` unless the format has two.
         score: its total in the list, higher is better, or None if the list has none.
         raw: the data from which its format writes it again.
+        features: further scores of the list, by name, the same names for all hypotheses.
     """
 
     text: str
     output: str
     score: float | None
     raw: Sequence[str] = ()
+    features: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ NUMERIC = re.compile(r"[-+]?([0-9.]+(e[-+]?[0-9]+)?|nan|inf)", re.IGNORECASE)  #
 WITHOUT_FEATURES = 3  # id, hypothesis, total
 WORD_SCORES = "WordScores"
 
+Features = list[tuple[str, list[float]]]  # names and values
 Shape = tuple[int, list[tuple[str, int]]]  # number of fields; names and numbers of values of the features
 
 
@@ -48,7 +49,8 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
     for number, line in lines:
         where = place(path, number)
         fields = [field.strip() for field in line.split(BAR)]
-        shape = _shape(fields, where, line)
+        features = _features(fields, where, line)
+        shape = len(fields), [(name, len(values)) for name, values in features]
         if first is None:
             first = shape
         _check_alike(shape, first, where)
@@ -58,13 +60,14 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
                 yield current
             current = NBest(sentence, None, line=number)
         score = number_of(fields[_place_of_total(fields)], where, "total")
-        current.hypotheses.append(Hypothesis(fields[1], fields[1], score, tuple(fields)))
+        current.hypotheses.append(Hypothesis(fields[1], fields[1], score, tuple(fields), _named(features)))
         count.read += 1
     if current is not None:
         yield current
 
 
-def _shape(fields: list[str], where: str, line: str) -> Shape:
+def _features(fields: Sequence[str], where: str, line: str) -> Features:
+    """Return the features of a line but WordScores, in its order. Raises DataError for a malformed line."""
     if len(fields) < WITHOUT_FEATURES:
         raise DataError(
             f"{where}: expected `id {BAR} hypothesis {BAR} … {BAR} total`, found {shown(line)}; fix the line"
@@ -73,19 +76,29 @@ def _shape(fields: list[str], where: str, line: str) -> Shape:
         raise DataError(
             f"{where}: expected a sentence's number (0, 1, …) as id, found {shown(fields[0])}; fix the line"
         )
-    features: list[tuple[str, int]] = []
+    features: Features = []
     for token in fields[_place_of_total(fields) - 1].split() if len(fields) > WITHOUT_FEATURES else []:
         name, sign, value = token.partition("=")
         if not sign and token.endswith(":"):
             name, sign = token[:-1], ":"
-        if sign:
-            features.append((name, 0))
+        if sign or not features:
+            features.append((name if sign else "", []))
         if value or not sign:
-            number_of(value or token, where, "value of a feature")
-            last, values = features.pop() if features else ("", 0)
-            features.append((last, values + 1))
+            features[-1][1].append(number_of(value or token, where, "value of a feature"))
     check_not_rescored((name for name, _ in features), where)
-    return len(fields), [(name, values) for name, values in features if name != WORD_SCORES]
+    return [(name, values) for name, values in features if name != WORD_SCORES]
+
+
+def _named(features: Features) -> dict[str, float]:
+    """Return the values by name. Several values of a name are numbered from 1, `TM0.1`. No name is `feature`."""
+    together: dict[str, list[float]] = {}
+    for name, values in features:
+        together.setdefault(name or "feature", []).extend(values)
+    found: dict[str, float] = {}
+    for name, values in together.items():
+        numbered = {f"{name}.{place}": value for place, value in enumerate(values, 1)}
+        found |= {name: values[0]} if len(values) == 1 else numbered
+    return found
 
 
 def _place_of_total(fields: Sequence[str]) -> int:

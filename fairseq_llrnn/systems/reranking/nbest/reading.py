@@ -35,6 +35,7 @@ class NBestFile:
         last: the largest sentence number.
         scored: whether every hypothesis has a total.
         has_sources: whether every sentence has a source.
+        features: names of the hypotheses' features.
         factors: of its words.
         notes: counts of irregularities.
         first: the line of the first one of each kind that the reader may have to change.
@@ -46,6 +47,7 @@ class NBestFile:
     last: int = -1
     scored: bool = True
     has_sources: bool = True
+    features: tuple[str, ...] = ()
     factors: Factors = field(default_factory=Factors)
     notes: Counter[str] = field(default_factory=Counter)
     first: dict[str, int] = field(default_factory=dict)
@@ -85,6 +87,7 @@ class NBestFile:
         self.hypotheses += len(nbest.hypotheses)
         self.notes[WITHOUT_HYPOTHESES] += not nbest.hypotheses
         for h in nbest.hypotheses:
+            self.features = self.features or tuple(h.features)
             found = {
                 MARKED: (without_marks(h.text), without_marks(h.output)) != (h.text, h.output),
                 BARS: self.factors.count(h.text),

@@ -26,7 +26,7 @@ import numpy as np
 from tqdm import tqdm
 
 from fairseq_llrnn.alignment.bitext import Bitext, Links
-from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair
+from llrnn_research.phrase_tables.phrase_table import PhrasePair
 
 LONGEST_PHRASE = 7  # words; also Moses' default
 NULL = -1  # the word to which unlinked words are linked

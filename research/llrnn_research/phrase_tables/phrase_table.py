@@ -98,11 +98,6 @@ def read_phrase_table(path: Path | str) -> Iterator[PhrasePair]:
         yield pair
 
 
-def num_scores(path: Path | str) -> int:
-    """Return the number of scores per pair, from the first line of a table. Raises DataError."""
-    return len(next(read_phrase_table(path)).scores)
-
-
 def _parsed(line: str, where: str) -> PhrasePair:
     fields = [field.strip() for field in line.split(BAR)]
     if len(fields) < LEAST_FIELDS:
@@ -157,7 +152,7 @@ def write_phrase_table(file: TextIO, pairs: Iterable[PhrasePair]) -> int:
 UNCOVERED = -10.0  # nats, in every column
 LEAST = -100.0
 NOT_IN_SOURCES = "of phrases that no source has"
-WORDS, UNKNOWN = "words", "unknown words"  # counted as for other models
+WORDS, UNKNOWN = "words", "words without a phrase"  # of the hypotheses
 
 Columns = tuple[float, ...]  # log p of a pair, or sums of these, by column
 Pairs = dict[str, tuple[float, Columns]]  # by target phrase: the best mean over columns, and the columns
@@ -172,8 +167,6 @@ class PhraseTable:
     longest_source: int
     longest_target: int
     notes: Counter[str] = field(default_factory=Counter)
-    dictionaries: tuple[Path, ...] = ()  # none; other scorers have these two
-    prior: str | None = None
 
     @classmethod
     def read(cls, path: Path | str, sources: Iterable[str]) -> PhraseTable:

@@ -13,7 +13,7 @@ from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import check_text_place, report_stream, text_output
 from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, check_least
-from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair, read_phrase_table, write_phrase_table
+from llrnn_research.phrase_tables.phrase_table import PhrasePair, read_phrase_table, write_phrase_table
 
 if TYPE_CHECKING:
     from fairseq_llrnn.plugin.scoring.sentences import Scorer

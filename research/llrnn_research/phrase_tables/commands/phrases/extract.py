@@ -10,8 +10,8 @@ from fairseq_llrnn.alignment.word_links import directed_links, symmetrised
 from fairseq_llrnn.cli.places import check_text_place, report_stream, text_output
 from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.systems.reranking.extraction import LONGEST_PHRASE, phrase_pairs
-from fairseq_llrnn.systems.reranking.phrase_table import FACTOR, write_phrase_table
+from llrnn_research.phrase_tables.extraction import LONGEST_PHRASE, phrase_pairs
+from llrnn_research.phrase_tables.phrase_table import FACTOR, write_phrase_table
 
 NAME = "phrases extract"
 HELP = "align the words of a bitext and write its phrase pairs, in the format of Moses"

@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.files.atomic_write import whole_file
-from fairseq_llrnn.systems.reranking.phrase_table import (
+from llrnn_research.phrase_tables.phrase_table import (
     LEAST,
     UNCOVERED,
     PhrasePair,
     PhraseTable,
     write_phrase_table,
 )
-from fairseq_llrnn.systems.reranking.rescoring import Model, Weighing
 
 Columns = tuple[float, ...]
 Table = dict[tuple[tuple[str, ...], tuple[str, ...]], Columns]  # by source and target
@@ -96,18 +95,4 @@ def test_by_hand(tmp_path: Path) -> None:
     assert scores("the\tsea", "mer") == (UNCOVERED, UNCOVERED), "what is behind a tab is no word of it"
     assert scores("", "la") == (UNCOVERED, UNCOVERED)
     assert scores("the sea", "") == (0.0, 0.0)
-    assert table.notes == {"words": 9, "unknown words": 4}
-
-
-def test_columns_are_features_of_one_reading(tmp_path: Path) -> None:
-    table = read(tmp_path / "t", {(("a",), ("b",)): (0.5, 0.25)}, "a")
-    features = Model(table).features("phrases", ["a", "a"], ["b", "c b"])
-    assert features == {
-        "phrases1": pytest.approx([math.log(0.5), math.log(0.5) + UNCOVERED]),
-        "phrases2": pytest.approx([math.log(0.25), math.log(0.25) + UNCOVERED]),
-    }
-    assert table.notes == {"words": 3, "unknown words": 1}
-    assert Model(table).features("phrases", [], []) == {"phrases1": [], "phrases2": []}
-    weighing = Weighing.untuned(True, ["model"], ["phrases1", "phrases2"])
-    assert weighing.names == ("list", "model", "phrases1", "phrases2", "words")
-    assert weighing.weights.tolist() == [1.0, 1.0, 0.5, 0.5, 0.0]
+    assert table.notes == {"words": 9, "words without a phrase": 4}

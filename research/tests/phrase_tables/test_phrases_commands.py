@@ -1,8 +1,9 @@
-"""`llrnn phrases extract` and `score`: tables from texts, the model's column, one clear line for what is wrong."""
+"""`llrnn phrases`: tables of texts, the column of a model, features of lists, and errors."""
 
 import gzip
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from small_corpus import Llrnn
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
-from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair, PhraseTable, read_phrase_table
+from llrnn_research.phrase_tables.phrase_table import PhrasePair, PhraseTable, read_phrase_table
+
+NAMES = [f"phrases{n}" for n in (1, 2, 3, 4)]
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +83,7 @@ def test_the_models_column(llrnn: Llrnn, translation: TranslationWorld, model: P
     assert piped.out == gzip.decompress(out.read_bytes()).decode()
 
 
-# ---- as features of llrnn rescore ------------------------------------------------------------------------------------
+# ---- as features of lists --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -101,47 +104,46 @@ def lists(llrnn: Llrnn, translation: TranslationWorld, tmp_path: Path) -> tuple[
 def test_a_table_ranks_a_list(llrnn: Llrnn, model: Path, lists: tuple[Path, Path, Path], tmp_path: Path) -> None:
     table, source, nbest = lists
     references = tmp_path / "references"
-    references.write_text(
-        "".join(" ".join(w[::-1] for w in line.split()) + "\n" for line in source.read_text().splitlines()),
-        encoding="utf-8",
-    )
-    out, reranked = tmp_path / "best", tmp_path / "reranked"
-    given = ["rescore", "--path", model, "--source", source, "--nbest", nbest, "--phrase-table", table]
-    done = llrnn(*given, "--out", out, "--nbest-out", reranked)
-    assert (done.code, but_counts(done.err)) == (0, "")
-    rows = {line.split()[0]: line.split()[1:] for line in done.out.splitlines() if line}
-    assert [rows[f"phrases{n}"][0] for n in (1, 2, 3, 4)] == ["0.2500"] * 4
-    assert rows["phrases1"][1].endswith("%") and len(rows["phrases2"]) == 1
-    line = reranked.read_text(encoding="utf-8").splitlines()[0]
-    read = PhraseTable.read(table, source.read_text(encoding="utf-8").splitlines())
-    expected = read.scores([source.read_text(encoding="utf-8").splitlines()[0]], [line.split(" ||| ")[1]])[0]
-    for n, value in enumerate(expected, 1):
-        assert float(line.partition(f"llrnn_phrases{n}= ")[2].split()[0]) == pytest.approx(value, abs=1e-5)
-    tuned = llrnn(
-        *given, "--tune", source, nbest, references, "--reference", references, "--tokenize", "none", "--out", out
-    )
-    assert tuned.code == 0, tuned.err
+    sources = source.read_text(encoding="utf-8").splitlines()
+    right = [" ".join(w[::-1] for w in line.split()) for line in sources]
+    references.write_text("".join(f"{line}\n" for line in right), encoding="utf-8")
+    out, covered = tmp_path / "best", tmp_path / "covered.jsonl"
+    done = llrnn("phrases", "cover", "--table", table, "--source", source, "--nbest", nbest, "--out", covered)
+    assert done.code == 0
+    assert re.fullmatch(rf"{2 * len(sources)} hypotheses, [\d.]+% of their words without a phrase\n", done.out)
+    read = PhraseTable.read(table, sources)
+    rows = list(map(json.loads, covered.read_text(encoding="utf-8").splitlines()))
+    assert [row["source"] for row in rows] == sources
+    for row in rows:
+        for item in row["hypotheses"]:
+            (expected,) = read.scores([row["source"]], [item["text"]])
+            assert item["score"] == -1 and list(item["features"]) == NAMES
+            assert [*item["features"].values()] == pytest.approx(expected)
+    given = ["rescore", "--path", model, "--nbest", covered, "--features", *NAMES, "--out", out]
+    done = llrnn(*given, "--tune", source, covered, references, "--tokenize", "none")
+    assert done.code == 0, done.err
     assert out.read_text(encoding="utf-8") == references.read_text(encoding="utf-8")
     weights = json.loads(out.with_name("best.weights.json").read_text())["weights"]
-    assert list(weights) == ["list", "model", *(f"phrases{n}" for n in (1, 2, 3, 4)), "words"]
+    assert list(weights) == ["list", "model", *(f"list.{name}" for name in NAMES), "words"]
 
 
-def test_tables_that_cannot_be_used(
-    llrnn: Llrnn, checkpoint: Path, lists: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    _, source, nbest = lists
-    bad, out = tmp_path / "bad", tmp_path / "best"
+def test_lists_and_tables_that_cannot_be_used(llrnn: Llrnn, lists: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    table, source, nbest = lists
+    bad, out = tmp_path / "bad", tmp_path / "covered"
     bad.write_text("a ||| b ||| 1 1\na ||| b ||| 1\n", encoding="utf-8")
-    given = ["rescore", "--path", checkpoint, "--nbest", nbest, "--phrase-table"]
-    said = llrnn(*given, bad, "--source", source, "--out", out).error
+    given = ["phrases", "cover", "--nbest", nbest, "--out", out]
+    said = llrnn(*given, "--table", bad, "--source", source).error
     assert said.startswith(f"{bad}, line 2: expected 2 scores, as in the first line, found 1; fix the line")
-    assert llrnn(*given, bad, "--out", out).error == (
-        f"--phrase-table {bad}: it needs the source, which {nbest} lacks; give --source FILE"
+    assert llrnn(*given, "--table", table).error == f"--nbest {nbest}: the list has no source; give --source FILE"
+    said = llrnn("phrases", "cover", "--nbest", nbest, "--out", table, "--table", table, "--source", source).error
+    assert "found one that is read, which would be lost" in said
+    nbest.write_text("S-0\ta\nH-0\t-1\tb@@ c\nD-0\t-1\tbc\n", encoding="utf-8")
+    said = llrnn(*given, "--table", table).error
+    assert said == (
+        f"{nbest}: expected hypotheses in one form, found another text in D- lines; generate without --remove-bpe and "
+        "without a tokenizer"
     )
-    assert "found one that is read, which would be lost" in llrnn(*given, bad, "--source", source, "--out", bad).error
-    said = llrnn(*given, tmp_path / "absent", "--source", source, "--out", out).error
-    assert said.startswith(f"--phrase-table {tmp_path}/absent: cannot be read: No such file")
-    assert not out.exists() and not out.with_name("best.scores").exists()
+    assert not out.exists()
 
 
 def test_bad_options(llrnn: Llrnn, translation: TranslationWorld, checkpoint: Path, tmp_path: Path) -> None:

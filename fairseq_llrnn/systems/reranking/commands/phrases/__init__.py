@@ -1,1 +1,0 @@
-"""Commands `llrnn phrases …`: phrase tables in the format of Moses, extracted from a bitext, scored by models."""

@@ -1,0 +1,1 @@
+"""Commands `llrnn phrases …`: phrase tables in the format of Moses."""
