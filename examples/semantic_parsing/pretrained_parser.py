@@ -144,12 +144,13 @@ def main() -> None:
     parser.add_argument("model", type=Path, help="a folder of transformers")
     parser.add_argument("--text", type=Path, required=True, help="output of funql_prepare.py")
     parser.add_argument("--out", type=Path, required=True, help="folder of the forms")
+    parser.add_argument("--train", default="train", help="train or mixed: with recombined pairs (default: train)")
     parser.add_argument("--epochs", type=int, default=8, help="(default: 8)")
     parser.add_argument("--lr", type=float, default=2e-4, help="(default: 0.0002)")
     parser.add_argument("--seed", type=int, default=1, help="(default: 1)")
     parser.add_argument("--grammar", action="store_true", help="the grammar in training and search")
     args = parser.parse_args()
-    pairs, questions = read(args.text, "train"), [question for question, _ in read(args.text, "test")]
+    pairs, questions = read(args.text, args.train), [question for question, _ in read(args.text, "test")]
     stem, begin = f"{len(pairs)}-{args.seed}", time.process_time()
     set_seed(args.seed)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
