@@ -12,7 +12,6 @@ import importlib.util
 import logging
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.errors import OptionError, from_checkout, need_library
@@ -20,7 +19,8 @@ from fairseq_llrnn.files.reading import is_of_transformers
 from fairseq_llrnn.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from fairseq_llrnn.comparison.results import ComparisonTable
     from fairseq_llrnn.evaluation.prior_scorer import PriorScorer
@@ -116,23 +116,23 @@ def load(
 
 
 def compare(
-    folder: str | os.PathLike[str] | None = None,
+    folder: str | Path | None = None,
     *,
-    out: str | os.PathLike[str],
-    train: str | os.PathLike[str] | None = None,
-    valid: str | os.PathLike[str] | None = None,
-    test: str | os.PathLike[str] | None = None,
-    words: LexiconOptions | None = None,
+    out: str | Path,
+    train: str | Path | None = None,
+    valid: str | Path | None = None,
+    test: str | Path | None = None,
+    words: LexiconOptions | Mapping[str, Any] | None = None,
     lower: str | None = None,
     models: Sequence[str] | None = None,
     tries: int | None = None,
     seeds: Sequence[int] = (1,),
-    pretrained: str | os.PathLike[str] | None = None,
+    pretrained: str | Path | None = None,
     closed: bool = False,
     quick: bool = False,
     max_epoch: int | None = None,
     jobs: int = 1,
-    spelling_lexicon: Sequence[str | os.PathLike[str]] = (),
+    spelling_lexicon: str | Path | Sequence[str | Path] = (),
     is_verbose: bool = False,
 ) -> ComparisonTable:
     """Compare language models on a text, as `llrnn compare`, and return the table.
@@ -141,7 +141,7 @@ def compare(
         folder: of a treebank of Universal Dependencies, or None with `train` and `test`.
         out: folder of the results. The same call continues a stopped comparison.
         train, valid, test: texts, one tokenised sentence per line, or treebanks.
-        words: sources of word features.
+        words: sources of word features, also as a table of keys.
         spelling_lexicon: word lists and dictionaries that spell the unknown words of all word models.
         lower: None keeps the case. A language, or "" for no language, lower-cases all texts.
         models: names from `llrnn compare --help` (None: all that are possible).
@@ -158,16 +158,13 @@ def compare(
     """
     settings_module = importlib.import_module("fairseq_llrnn.comparison.settings")
     comparing = importlib.import_module("fairseq_llrnn.comparison.comparing")
-    given = {"out": out, "folder": folder, "train": train, "valid": valid, "test": test, "pretrained": pretrained}
-    for name, place in given.items():
-        if not isinstance(place, (str, os.PathLike)) and (place is not None or name == "out"):
-            raise OptionError(f"{name} {place!r}: expected a path, found {type(place).__name__}; correct it")
-    paths = {name: None if place is None else Path(place) for name, place in given.items()}
-    options = importlib.import_module("fairseq_llrnn.lexicon.options").LexiconOptions
-    settings = settings_module.Comparison(
-        **paths, words=options() if words is None else words, lower=lower, models=models, tries=tries, seeds=seeds,
-        closed=closed, quick=quick, max_epoch=max_epoch, jobs=jobs, spelling_lexicon=spelling_lexicon,
-    )
+    choices = {
+        "folder": folder, "out": out, "train": train, "valid": valid, "test": test, "words": words or {},
+        "lower": lower, "models": models, "tries": tries, "seeds": seeds, "pretrained": pretrained, "closed": closed,
+        "quick": quick, "max_epoch": max_epoch, "jobs": jobs, "spelling_lexicon": spelling_lexicon,
+    }  # fmt: skip
+    checked = importlib.import_module("fairseq_llrnn.settings").checked
+    settings = checked(settings_module.Comparison, choices, lambda name: name or "compare")
     say = functools.partial(print, flush=True) if is_verbose else lambda line: None
     table: ComparisonTable = comparing.compare(settings, import_networks, say)
     return table

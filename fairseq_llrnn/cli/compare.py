@@ -1,6 +1,7 @@
 """`llrnn compare`: from a treebank or texts to a table of language models in bits per character."""
 
 import argparse
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.comparison.settings import EPOCHS, MODELS, QUICK_TRIES, TRIALS, TRIES, Comparison
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import SOURCES
+from fairseq_llrnn.settings import checked
 
 FEATURES = (*SOURCES, "language")  # keys of LexiconOptions
 NAME = "compare"
@@ -94,11 +96,10 @@ def run(args: argparse.Namespace) -> int:
 
     if language.is_list(args.language):
         return 0
-    settings = Comparison(
-        args.out, args.folder, args.train, args.valid, args.test, settings_of(args, LexiconOptions), args.casing,
-        args.models, args.tries, args.seeds, args.pretrained, args.closed, args.quick, args.max_epoch, args.jobs,
-        args.spelling_lexicon, _option_name,
-    )  # fmt: skip
+    names = {field.name for field in fields(Comparison)} & vars(args).keys()
+    choices = {name: getattr(args, name) for name in names} | {"lower": args.casing, "name_of": _option_name}
+    words = settings_of(args, LexiconOptions)
+    settings = checked(Comparison, choices | {"words": words}, _option_name)
     table = compare(settings, fairseq_llrnn.import_networks, partial(print, flush=True))
     print("\n".join(["", str(table), *(["", table.paragraph] if table.paragraph else [])]))
     print(f"written to {args.out}: table.md, table.tsv, table.tex, picture.svg, paragraph.txt, result.json")

@@ -41,6 +41,7 @@ from fairseq_llrnn.comparison.settings import NEURAL, Comparison
 from fairseq_llrnn.comparison.texts import Texts, read_texts, write_treebank
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.atomic_write import check_room, lock, whole_file
+from fairseq_llrnn.files.reading import as_paths
 
 SETTINGS = "settings.json"
 LOCK = "lock"
@@ -59,7 +60,7 @@ def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Sa
         OptionError, DataError: wrong choices, texts that cannot be compared, or a folder with other results.
     """
     began = time.monotonic()
-    settings.check()
+    settings.check(settings.name_of)
     texts = read_texts(settings)
     models = chosen_models(texts, settings)
     networks = _networks(models, load_networks, settings)
@@ -114,7 +115,7 @@ def _compare(
             say(f"note: {job.place} failed: {reason}")
     rows = _rows(_by_name(jobs), chosen, texts, settings, has_mixtures)
     name = (settings.folder or settings.train or Path()).absolute().name
-    text = tables.paragraph(rows, texts, name, settings.num_tries, settings.spelling_lexicon)
+    text = tables.paragraph(rows, texts, name, settings.num_tries, as_paths(settings.spelling_lexicon))
     table = ComparisonTable(rows, settings.out, text, commands(rows, settings.out))
     write(table, texts, settings, time.monotonic() - began)
     return table

@@ -19,6 +19,7 @@ from fairseq_llrnn.comparison.rows import Row
 from fairseq_llrnn.comparison.settings import Comparison
 from fairseq_llrnn.comparison.texts import Texts
 from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.settings import plain_values
 from fairseq_llrnn.version import __version__
 
@@ -77,7 +78,7 @@ def _facts(rows: Sequence[Row], texts: Texts, settings: Comparison, seconds: flo
     return {
         "settings": {name: value for name, value in vars(settings).items() if name != "name_of"} | {
             "words": plain_values(settings.sources)[0], "tries": settings.num_tries, "max_epoch": settings.epochs,
-            "spelling_lexicon": [*map(str, settings.spelling_lexicon)],
+            "spelling_lexicon": as_paths(settings.spelling_lexicon),
         },
         "texts": {
             "fingerprint": texts.fingerprint, "words": texts.num_tokens, "sizes": texts.summary(),

@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_least, need_library
+from annotated_types import Ge, Le
+
+from fairseq_llrnn.errors import DataError, OptionError, need_library
+from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.lexicon.casing import LITHUANIAN, TURKIC, language_of
 from fairseq_llrnn.lexicon.languages.names import CODES
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import SOURCES
 from fairseq_llrnn.prior.recipe import OpenOptions
-from fairseq_llrnn.settings import check_files, checked
+from fairseq_llrnn.settings import OneOf, PathsOrNames, Settings, check_files
 
 MODELS = {  # name for --models -> title
     "ngrams": "Kneser-Ney n-grams of orders 2 to 5",
@@ -83,7 +86,7 @@ RATES = (0.0003, 0.0001, 0.0006, 0.00005, 0.001, 0.00003)  # of fine-tuning
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Settings):
     """The choices of a comparison. Arguments of `fairseq_llrnn.compare` and options of `llrnn compare`."""
 
     out: Path
@@ -93,15 +96,15 @@ class Comparison:
     test: Path | None = None
     words: LexiconOptions = field(default_factory=LexiconOptions)  # sources of features, and the spelling of the text
     lower: str | None = None  # None: keep the case; "": lower-case without a language
-    models: Sequence[str] | None = None  # of MODELS; None: all that the texts and files allow
-    tries: int | None = None
-    seeds: Sequence[int] = (1,)
+    models: tuple[Annotated[str, OneOf(lambda: MODELS)], ...] | None = None  # None: all that are possible
+    tries: Annotated[int, Ge(1), Le(len(TRIALS))] | None = None
+    seeds: tuple[Annotated[int, Ge(0)], ...] = (1,)
     pretrained: Path | None = None  # folder of a causal network of transformers
     closed: bool = False  # whether word models are also trained over a closed dictionary
     quick: bool = False
-    max_epoch: int | None = None
-    jobs: int = 1
-    spelling_lexicon: Sequence[str | Path] = ()  # lists and dictionaries that spell unknown words of all word models
+    max_epoch: Annotated[int, Ge(1)] | None = None
+    jobs: Annotated[int, Ge(1)] = 1
+    spelling_lexicon: PathsOrNames = ()  # lists and dictionaries that spell unknown words of all word models
     name_of: Callable[[str], str] = str  # an argument, or words.KEY -> its name in messages
 
     @property
@@ -112,7 +115,7 @@ class Comparison:
     @property
     def open_vocabulary(self) -> OpenOptions:
         """The open vocabulary of all word models."""
-        return OpenOptions(lexicon=tuple(map(str, self.spelling_lexicon)))
+        return OpenOptions(lexicon=as_paths(self.spelling_lexicon))
 
     @property
     def has_features(self) -> bool:
@@ -135,17 +138,21 @@ class Comparison:
         """The largest number of epochs."""
         return EPOCHS if self.max_epoch is None else self.max_epoch
 
-    def check(self) -> None:
+    def check(self, option_name: Callable[[str], str] = str) -> None:
         """Check the choices before any text is read.
 
         Raises:
-            OptionError: choices of a wrong type, that exclude each other, or lack another one.
+            OptionError: choices that exclude each other, or lack another one.
             DataError: a source of features is missing.
         """
-        name = self.name_of
-        self._check_types()
+        name = option_name
+        if not self._is_known_language():
+            raise OptionError(
+                f"{name('lower')} {self.lower}: expected the code of a language, such as tr, az or lt, found no known "
+                f"one; leave it empty for all languages but these three, and write {name('folder')} before it"
+            )
         if (self.folder is None) == (self.train is None):
-            found = "both" if self.train is not None else f"neither{self._swallowed()}"
+            found = "both" if self.train is not None else "neither"
             raise OptionError(
                 f"expected {name('folder')}, the folder of a treebank, or {name('train')} and {name('test')} with "
                 f"files, found {found}; give one of them"
@@ -157,57 +164,23 @@ class Comparison:
             )
         if self.train is not None and self.test is None:
             raise OptionError(f"{name('train')} needs {name('test')}, the text of the table; add it")
-        if not self._is_known_language():
-            raise OptionError(
-                f"{name('lower')} {self.lower}: expected the code of a language, such as tr, az or lt, found no known "
-                "one; leave it empty for all languages but these three"
-            )
 
         def name_of_source(key: str) -> str:
             return name(f"words.{key}")
 
-        sources = checked(LexiconOptions, self.sources, name_of_source)
-        sources.check(name_of_source)
-        check_files(sources, name_of_source)
+        self.sources.check(name_of_source)
+        check_files(self.sources, name_of_source)
         self.open_vocabulary.check(lambda key: name(f"spelling_{key}"))
         if self.models is not None:
             _check_models(name("models"), self.models)
             if "pretrained" in self.models and self.pretrained is None:
                 raise OptionError(f"{name('models')} pretrained: it needs {name('pretrained')}, a folder; add that")
+        if len(set(self.seeds)) < max(1, len(self.seeds)):
+            found = " ".join(map(str, self.seeds)) or "none"
+            raise OptionError(f"{name('seeds')}: expected different numbers, found {found}; correct them")
         if self.pretrained is not None:
             need_library(name("pretrained"), "transformers", "hf")
             _check_pretrained(name("pretrained"), self.pretrained)
-        check_least(name("tries"), self.num_tries, 1)
-        if self.num_tries > len(TRIALS):
-            raise OptionError(
-                f"{name('tries')} {self.num_tries}: expected at most {len(TRIALS)}, the number of settings"
-            )
-        check_least(name("max_epoch"), self.epochs, 1)
-        check_least(name("jobs"), self.jobs, 1)
-
-    def _check_types(self) -> None:
-        """Raise OptionError for a value of a wrong type, which only Python can pass."""
-        is_list = isinstance(self.seeds, Sequence) and not isinstance(self.seeds, str)
-        are_numbers = is_list and all(hasattr(n, "__index__") and not isinstance(n, bool) for n in self.seeds)
-        if not are_numbers or not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
-            shown = " ".join(map(str, self.seeds)) if are_numbers and self.seeds else repr(self.seeds)
-            raise OptionError(
-                f"{self.name_of('seeds')} {shown}: expected a list of different whole numbers of at least 0; correct it"
-            )
-        if self.models is not None and (isinstance(self.models, str) or not isinstance(self.models, Sequence)):
-            raise OptionError(
-                f"{self.name_of('models')} {self.models!r}: expected a list of names, found "
-                f"{type(self.models).__name__}; put the names in a list"
-            )
-        kinds = {"words": LexiconOptions, "lower": str | None, "closed": bool, "quick": bool}
-        for key, kind in kinds.items():
-            value = getattr(self, key)
-            if not isinstance(value, kind):
-                expected = {"words": "a LexiconOptions of fairseq_llrnn.prior", "lower": "None or text"}
-                raise OptionError(
-                    f"{self.name_of(key)} {value!r}: expected {expected.get(key, 'True or False')}, found "
-                    f"{type(value).__name__}; correct it"
-                )
 
     def _is_known_language(self) -> bool:
         """Return whether `lower` is empty, or the code of a known language."""
@@ -216,13 +189,6 @@ class Comparison:
         except OptionError:
             return False
         return code is None or code in (*TURKIC, *LITHUANIAN, *CODES)
-
-    def _swallowed(self) -> str:
-        """Return a remark on a value of an option that may be the folder."""
-        if not self._is_known_language():
-            return f" ({self.name_of('lower')} has the value {self.lower}; write a folder first)"
-        others = [name for name in self.models or () if name not in MODELS]
-        return f" ({self.name_of('models')} has the value {others[0]}; write a folder first)" if others else ""
 
 
 def _check_pretrained(option: str, folder: Path) -> None:
@@ -242,10 +208,8 @@ def weights_of(folder: Path) -> list[Path]:
 
 
 def _check_models(option: str, models: Sequence[str]) -> None:
-    """Raise OptionError for names that are not in MODELS, none at all, or mixtures without their parts."""
+    """Raise OptionError for no names, or mixtures without their parts."""
     if not models:
         raise OptionError(f"{option}: expected names, found none; choose from {', '.join(MODELS)}")
-    for name in models:
-        check_choice(option, name, MODELS)
     if "mixed" in models and not ("ngrams" in models and set(models) & set(NEURAL)):
         raise OptionError(f"{option} mixed: it needs ngrams and a model to mix, such as suffixes; add them")

@@ -232,9 +232,13 @@ def test_messages(corpus: Path, llrnn: Llrnn, tmp_path: Path) -> None:
     assert "\nuk " in llrnn("compare", "--language", "list", "--out", tmp_path / "out").out
     done = llrnn("compare", "--train", corpus / "train.txt", "--out", tmp_path / "out")
     done.refuses("--train needs --test, the text of the table; add it")
-    for option, value in (("--models", "ngrams"), ("--lower", "UD_X")):
-        done = llrnn("compare", "--out", tmp_path / "out", option, value, *(["UD_X"] if option == "--models" else []))
-        done.refuses(
-            "expected FOLDER, the folder of a treebank, or --train and --test with files, found neither "
-            f"({option} has the value UD_X; write a folder first); give one of them"
-        )
+    done = llrnn("compare", "--out", tmp_path / "out", "--models", "ngrams", "UD_X")
+    done.refuses(
+        "--models: expected ngrams, softmax, softmax-unigram, pieces, characters, suffixes, lexicon, pretrained or "
+        "mixed, found 'UD_X'; correct it"
+    )
+    done = llrnn("compare", "--out", tmp_path / "out", "--lower", "UD_X")
+    done.refuses(
+        "--lower UD_X: expected the code of a language, such as tr, az or lt, found no known one; leave it empty for "
+        "all languages but these three, and write FOLDER before it"
+    )

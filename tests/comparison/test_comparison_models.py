@@ -56,7 +56,7 @@ def test_a_network_of_characters_spells_unknown_words_of_networks() -> None:
     kinds = []
     for each in (job, closed, Job("ngrams-3", 1)):
         opened = recipe_of(each, Path("a"), TEXTS, settings).open_vocabulary
-        assert opened is None or opened.lexicon == ("list.txt",)
+        assert opened is None or opened.lexicon == ["list.txt"]
         kinds.append(opened and opened.kind)
     assert kinds == ["neural", None, "characters"]
 

@@ -15,6 +15,7 @@ from fairseq_llrnn.comparison.texts import read_texts, write_treebank
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers.conllu import conllu_lines
+from fairseq_llrnn.settings import checked
 
 
 def treebank(begin: int, size: int, letter: str = "w") -> str:
@@ -136,51 +137,51 @@ def test_some_repeated_sentences_are_only_noted(folder: Path, tmp_path: Path) ->
     ("choices", "message"),
     [
         ({}, "expected FOLDER, the folder of a treebank, or --train and --test with files, found neither; give one"),
-        ({"lower": "UD_Welsh-CCG"}, "found neither (--lower has the value UD_Welsh-CCG; write a folder first)"),
-        ({"lower": "./UD_X"}, "found neither (--lower has the value ./UD_X; write a folder first)"),
-        ({"models": ["ngrams", "UD_X"]}, "found neither (--models has the value UD_X; write a folder first)"),
+        ({"lower": "UD_Welsh-CCG"}, "--lower UD_Welsh-CCG: expected the code of a language"),
+        ({"lower": "./UD_X"}, "leave it empty for all languages but these three, and write FOLDER before it"),
+        ({"models": ["ngrams", "UD_X"]}, "--models: expected ngrams, softmax, "),
         ({"folder": "a", "lower": "xx"}, "--lower xx: expected the code of a language, such as tr, az or lt, found no"),
         ({"folder": "a", "lower": "a text"}, "--lower a text: expected the code of a language"),
         ({"folder": "a", "train": "b"}, "found both"),
         ({"train": "b"}, "--train needs --test"),
         ({"folder": "a", "valid": "b"}, "--valid and --test need --train"),
-        ({"folder": "a", "models": ["softmx"]}, "did you mean 'softmax'?"),
+        ({"folder": "a", "models": ["softmx"]}, "did you mean softmax?"),
         ({"folder": "a", "models": []}, "--models: expected names, found none"),
         ({"folder": "a", "models": ["mixed", "suffixes"]}, "--models mixed: it needs ngrams"),
-        ({"folder": "a", "tries": 0}, "--tries 0: expected a number of at least 1"),
-        ({"folder": "a", "tries": 7}, "--tries 7: expected at most 6"),
-        ({"folder": "a", "seeds": [1, 1]}, "--seeds 1 1: expected a list of different whole numbers of at least 0"),
-        ({"folder": "a", "max_epoch": 0}, "--max-epoch 0"),
-        ({"folder": "a", "jobs": 0}, "--jobs 0"),
+        ({"folder": "a", "tries": 0}, "--tries: expected a number of at least 1, found 0; correct it"),
+        ({"folder": "a", "tries": 7}, "--tries: expected a number of at most 6, found 7"),
+        ({"folder": "a", "seeds": [1, 1]}, "--seeds: expected different numbers, found 1 1; correct them"),
+        ({"folder": "a", "max_epoch": 0}, "--max-epoch: expected a number of at least 1"),
+        ({"folder": "a", "jobs": 0}, "--jobs: expected a number of at least 1"),
     ],
 )
 def test_choices_that_exclude_each_other(choices: dict[str, object], message: str) -> None:
     with pytest.raises(LLRNNError, match=re.escape(message)):
-        Comparison(Path("out"), name_of=_option_name, **choices).check()  # type: ignore[arg-type]
+        checked(Comparison, {"out": "out"} | choices, _option_name).check(_option_name)
 
 
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"seeds": 3}, "seeds 3: expected a list of different whole numbers of at least 0; correct it"),
-        ({"seeds": ["1"]}, "seeds ['1']: expected a list of different whole numbers"),
-        ({"seeds": [True]}, "seeds [True]: expected a list"),
-        ({"seeds": "12"}, "seeds '12': expected a list"),
-        ({"seeds": []}, "seeds []: expected a list"),
-        ({"lower": True}, "lower True: expected None or text, found bool; correct it"),
-        ({"words": {}}, "words {}: expected a LexiconOptions of fairseq_llrnn.prior, found dict; correct it"),
-        ({"words": {"lexicon": "a"}}, "found dict; correct it"),
+        ({"seeds": 3}, "seeds: expected a list, found 3; correct it"),
+        ({"seeds": [True]}, "seeds: expected a whole number, found true; correct it"),
+        ({"seeds": [1, -1]}, "seeds: expected a number of at least 0, found -1"),
+        ({"seeds": "12"}, "seeds: expected a list, found 12"),
+        ({"seeds": []}, "seeds: expected different numbers, found none"),
+        ({"lower": True}, "lower: expected text, found true; correct it"),
+        ({"words": 3}, "words: expected a section, found 3; correct it"),
+        ({"words": {"lexicn": "a"}}, "compare: there is no key words.lexicn; did you mean words.lexicon?"),
+        ({"words": {"conllu": "no.conllu"}}, "words.conllu no.conllu: cannot be read"),
         ({"words": LexiconOptions(lexicon=3)}, "words.lexicon: expected "),
         ({"words": LexiconOptions(conllu="no.conllu")}, "words.conllu no.conllu: cannot be read"),
-        ({"models": "ngrams"}, "models 'ngrams': expected a list of names, found str; put the names in a list"),
-        ({"models": {"ngrams"}}, "models {'ngrams'}: expected a list of names, found set"),
-        ({"models": ["lexicn"]}, "models='lexicn': expected one of"),
+        ({"models": "ngrams"}, "models: expected a list, found 'ngrams'; correct it"),
+        ({"models": ["lexicn"]}, "did you mean lexicon?"),
         ({"models": ["lexicon"]}, "models lexicon: it needs features of words, found no source of them; add words.con"),
-        ({"closed": "no"}, "closed 'no': expected True or False, found str; correct it"),
-        ({"quick": 1}, "quick 1: expected True or False"),
-        ({"folder": 3}, "folder 3: expected a path, found int; correct it"),
-        ({"pretrained": ["a"]}, "pretrained ['a']: expected a path, found list; correct it"),
-        ({"max_epoch": "3"}, "max_epoch 3: expected a whole number"),
+        ({"quick": 2}, "quick: expected true or false, found 2; correct it"),
+        ({"folder": 3}, "folder: expected a path, found 3; correct it"),
+        ({"pretrained": ["a"]}, "pretrained: expected a path, found ['a']; correct it"),
+        ({"max_epoch": "x"}, "max_epoch: expected a whole number, found 'x'"),
+        ({"spelling_lexicon": 3}, "spelling_lexicon: expected text or a path, found 3"),
         ({"folder": None}, "expected folder, the folder of a treebank, or train and test with files, found neither"),
         ({"test": "a"}, "valid and test need train"),
     ],
