@@ -35,8 +35,9 @@ def read_held_out(dictionary: Path, words: WordList) -> HeldOut:
 
 def _sentences(tokens: np.ndarray, lengths: np.ndarray, words: WordList) -> frozenset[str]:
     """Return sentences of several known words, without </s>: at most MOST, evenly spread over the text."""
-    unknown, ends = words.symbols.index(UNK), np.cumsum(lengths)
-    long = np.flatnonzero(lengths > SHORT)
-    chosen = long[np.linspace(0, len(long) - 1, min(MOST, len(long))).astype(np.int64)]
+    ends = np.cumsum(lengths)
+    num_unknown = np.add.reduceat(tokens == words.symbols.index(UNK), ends - lengths, dtype=np.int64)
+    usable = np.flatnonzero((lengths > SHORT) & (num_unknown == 0))
+    chosen = usable[np.linspace(0, len(usable) - 1, min(MOST, len(usable))).astype(np.int64)]
     rows = [tokens[ends[i] - lengths[i] : ends[i] - 1].tolist() for i in chosen]
-    return frozenset(" ".join(words.symbols[token] for token in row) for row in rows if unknown not in row)
+    return frozenset(" ".join(words.symbols[token] for token in row) for row in rows)

@@ -61,6 +61,15 @@ def test_a_source_with_the_validation_text(
         assert done.code == 0 and (said in done.err if seen else "sentences of" not in done.err)
 
 
+def test_sentences_are_chosen_among_those_of_known_words(build: Callable[..., Done], data: Path, tmp_path: Path) -> None:
+    ids = [[len(SPECIALS) + WORDS.index(word) for word in sentence] + [2] for sentence in SENTENCES]
+    unknown = [[3] * 8 + [2]] * 1000
+    write_binary_text(data / "valid", [row for sentence in ids for row in (*unknown, sentence)])
+    (tmp_path / "source").write_text(lines(SENTENCES), encoding="utf-8")
+    done = build("--count-text", tmp_path / "source")
+    assert f"warning: 12 of 12 sentences of {data / 'valid'} are in " in done.err
+
+
 @pytest.mark.parametrize("is_right", [True, False])
 def test_surface_words_of_a_treebank(build: Callable[..., Done], data: Path, tmp_path: Path, is_right: bool) -> None:
     """`du` is `de le` in the treebank, and `du` in the text. A row of surface words out of its place says nothing."""
