@@ -60,6 +60,10 @@ if [ -e "$data/funql_train.tsv" ]; then
         ${PAIRS:+--pairs "$PAIRS" --seed "${seeds%% *}"}
     grammar=$here/funql.grammar
 else # ATIS
+    if [ -n "${PAIRS:-}" ]; then
+        echo "run.sh: error: PAIRS=$PAIRS: expected GeoQuery, found ATIS in $data, which is used as a whole; unset it" >&2
+        exit 2
+    fi
     [ -e "$work/text/dict.form.txt" ] || python $here/atis_prepare.py --data "$data" --out "$work/text" \
         ${HELD_OUT:+--held-out}
     grammar=$work/text/forms.grammar

@@ -266,6 +266,15 @@ def test_the_example_runs_and_runs_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert float(rows["without"][3]) < 100.0
 
 
+def test_some_pairs_of_atis_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv.gz").touch()
+    work = tmp_path / "work"
+    result = run_example("semantic_parsing/run.sh", work, tmp_path, code=2, variables={"PAIRS": "3"})
+    assert result.err == (
+        f"run.sh: error: PAIRS=3: expected GeoQuery, found ATIS in {tmp_path}, which is used as a whole; unset it\n"
+    )
+
+
 @pytest.mark.slow
 def test_a_network_of_transformers_parses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A random one learns next to nothing. Under the grammar, it writes forms of the grammar."""
@@ -285,7 +294,9 @@ def test_a_network_of_transformers_parses(tmp_path: Path, monkeypatch: pytest.Mo
     )
     transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    for more in ([], ["--grammar"]):
+    for side in ("question", "form"):
+        (tmp_path / "text" / f"train.{side}").rename(tmp_path / "text" / f"mixed.{side}")
+    for more in (["--train", "mixed"], ["--train", "mixed", "--grammar"]):
         argv = [str(tmp_path / "model"), "--text", str(tmp_path / "text"), "--out", str(tmp_path)]
         argv += ["--epochs", "1", "--lr", "0.001", "--seed", "2", *more]
         monkeypatch.setattr("sys.argv", ["pretrained_parser.py", *argv])
