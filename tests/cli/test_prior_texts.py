@@ -61,7 +61,7 @@ def test_a_source_with_the_validation_text(
         assert done.code == 0 and (said in done.err if seen else "sentences of" not in done.err)
 
 
-def test_sentences_are_chosen_among_those_of_known_words(build: Callable[..., Done], data: Path, tmp_path: Path) -> None:
+def test_sentences_of_known_words_are_chosen(build: Callable[..., Done], data: Path, tmp_path: Path) -> None:
     ids = [[len(SPECIALS) + WORDS.index(word) for word in sentence] + [2] for sentence in SENTENCES]
     unknown = [[3] * 8 + [2]] * 1000
     write_binary_text(data / "valid", [row for sentence in ids for row in (*unknown, sentence)])
