@@ -268,7 +268,8 @@ def _message(kind: type[Settings], error: Any, option_name: Callable[[str], str]
     others = [entry for entry in of_key if entry["type"] != "is_instance_of"] or of_key
     expected = " or ".join(dict.fromkeys(map(_expected, others)))
     if not isinstance(value, (str, int, float, list, tuple)):  # the whole, or an object of Python
-        return f"{option_name(name)}: expected {expected}"
+        found = "None" if value is None else f"an object of {type(value).__name__}"
+        return f"{option_name(name)}: expected {expected}, found {found}; correct it"
     is_text = isinstance(value, str) and not _NUMBER.fullmatch(value)
     shown = repr(value) if is_text else str(value).lower() if isinstance(value, bool) else value
     near = difflib.get_close_matches(str(value), re.split(", | or ", expected), n=1)

@@ -169,6 +169,8 @@ def test_choices_that_exclude_each_other(choices: dict[str, object], message: st
         ({"seeds": "12"}, "seeds: expected a list, found 12"),
         ({"seeds": []}, "seeds: expected different numbers, found none"),
         ({"lower": True}, "lower: expected text, found true; correct it"),
+        ({"out": None}, "out: expected a path, found None; correct it"),
+        ({"jobs": {}}, "jobs: expected a whole number, found an object of dict; correct it"),
         ({"words": 3}, "words: expected a section, found 3; correct it"),
         ({"words": {"lexicn": "a"}}, "compare: there is no key words.lexicn; did you mean words.lexicon?"),
         ({"words": {"conllu": "no.conllu"}}, "words.conllu no.conllu: cannot be read"),
