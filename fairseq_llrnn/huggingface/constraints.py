@@ -183,7 +183,7 @@ def words_automaton(words: Sequence[str], separators: Sequence[str], meter: Mete
     if not words or wrong:
         found = "none" if not words else "an empty one" if wrong[0] == "" else f"{wrong[0]!r:.60}"
         raise DataError(f"{meter.name}: expected words, found {found}; give at least one")
-    if separators and not all(map(utf8_size, filter(None, separators))):
+    if separators and (isinstance(separators, str) or not all(map(utf8_size, filter(None, separators)))):
         raise DataError(f"{meter.name}: separators: expected a list of strings, found {separators!r:.60}; give one")
     word = Choice(tuple(literal(each.encode()) for each in dict.fromkeys(words)))
     if not separators:

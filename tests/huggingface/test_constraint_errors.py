@@ -59,6 +59,7 @@ tokenizer_of = cache(tiny_tokenizer)
         (lambda t: P.from_words(["a", "\ud800"], t), r"from_words: expected words, found '\\ud800'; give"),
         (lambda t: P.from_words(["a", 1], t), "from_words: expected words, found 1; give"),
         (lambda t: P.from_words(["a"], t, separators=[1]), r"from_words: separators: expected a list .*, found \[1\]"),
+        (lambda t: P.from_words(["a"], t, separators=", "), "separators: expected a list of strings, found ', '; give"),
         (lambda t: P.from_grammar("S -> '\ud800'", t), r"from_grammar: expected words in UTF-8, found '\\ud800'"),
         (lambda t: P.from_terms([["a", "\ud800"]], t), r"from_terms: expected forms in UTF-8, found '\\ud800'"),
         (lambda t: P.from_terms([1], t), "from_terms: expected forms in UTF-8, found 1; change it"),
