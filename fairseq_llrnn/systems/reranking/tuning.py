@@ -146,8 +146,8 @@ def read_weights_file(path: Path, names: Sequence[str]) -> np.ndarray:
         ) from None
     if sorted(weights) != sorted(names):
         raise DataError(
-            f"{path}: expected weights of {', '.join(names)}, found those of {', '.join(weights)}; give the models "
-            "and the kind of list used in tuning"
+            f"{path}: expected weights of {', '.join(names)}, found those of {', '.join(weights)}; give the models, "
+            "--features and the kind of list used in tuning"
         )
     if not all(abs(weight) <= LARGEST_SCORE for weight in weights.values()):
         raise DataError(

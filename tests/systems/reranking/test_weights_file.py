@@ -39,8 +39,8 @@ def test_another_kind_of_file(tmp_path: Path, text: str) -> None:
 
 def test_weights_of_other_models(tmp_path: Path) -> None:
     assert failure(tmp_path / "w", '{"weights": {"list": 1, "lm": 2}}') == (
-        f"{tmp_path / 'w'}: expected weights of list, model, words, found those of list, lm; give the models and the "
-        "kind of list used in tuning"
+        f"{tmp_path / 'w'}: expected weights of list, model, words, found those of list, lm; give the models, "
+        "--features and the kind of list used in tuning"
     )
 
 
